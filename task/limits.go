@@ -1,0 +1,22 @@
+package task
+
+// Limits, each enforced at the edge (job file, API, task endpoint) and checked again inside Apply.
+const (
+	MaxNameLength       = 63
+	MaxJobFileBytes     = 256 << 10
+	MaxSpecBytes        = 4 << 20   // canonical JSON of a job, items and files included
+	MaxFilesBytes       = 256 << 10 // files sent with a job
+	MaxStages           = 100
+	MaxShards           = 1_000_000
+	MaxCheckpointBytes  = 256 << 10
+	MaxOutputBytes      = 4 << 10
+	MaxShardOutputBytes = 64 << 10
+	MaxStateValueBytes  = 64 << 10
+	MaxJobStateBytes    = 1 << 20
+	MaxTailBytes        = 4 << 10  // of a failed attempt, kept in its record
+	MaxLogBytes         = 10 << 20 // of an attempt's output, kept on its machine: head and tail
+	MaxHistory          = 50       // ended attempts kept per shard; older ones are in the audit log
+	MaxDefers           = 100
+	MaxMessageLength    = 512
+	MaxSlots            = 1024
+)

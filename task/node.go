@@ -1,0 +1,100 @@
+package task
+
+import (
+	"slices"
+	"strings"
+)
+
+// NodeInfo is what a node says of itself when it registers (R5). Nothing in it is an address.
+type NodeInfo struct {
+	ID       NodeID   `json:"id"`
+	Name     string   `json:"name"`
+	OS       string   `json:"os"`
+	Arch     string   `json:"arch"`
+	CPUs     int      `json:"cpus"`
+	MemoryMB int      `json:"memory_mb"`
+	Version  string   `json:"version"`
+	Level    int      `json:"level"`            // highest cluster level this binary can apply (R47)
+	Slots    int      `json:"slots"`            // attempts at once; the number of processors by default
+	Voter    bool     `json:"voter"`            // may become a Raft voter (not joined with --worker)
+	Labels   []KV     `json:"labels,omitempty"` // sorted; set on the machine
+	Shells   []string `json:"shells,omitempty"`
+}
+
+// Load is what a heartbeat carries (R6).
+type Load struct {
+	CPU        float64 `json:"cpu"` // processors busy, 0 … CPUs
+	MemFreeMB  int     `json:"mem_free_mb"`
+	DiskFreeMB int     `json:"disk_free_mb"`
+}
+
+// Label gives a label's value: automatic ones first (node, os, arch), then the machine's own.
+func (n *NodeInfo) Label(name string) (string, bool) {
+	switch name {
+	case "node":
+		return n.Name, true
+	case "os":
+		return n.OS, true
+	case "arch":
+		return n.Arch, true
+	}
+	i, ok := slices.BinarySearchFunc(n.Labels, name, func(kv KV, s string) int { return strings.Compare(kv.Name, s) })
+	if ok {
+		return n.Labels[i].Value, true
+	}
+	if slices.Contains(n.Shells, name) {
+		return "true", true
+	}
+	return "", false
+}
+
+// Op is a comparison of a Requirement.
+type Op string
+
+// The comparisons.
+const (
+	OpEqual    Op = "="
+	OpNotEqual Op = "!="
+	OpIn       Op = "in"
+	OpExists   Op = "exists"
+)
+
+// Requirement is one line of placement.require: gpu=true, os in (linux,darwin), arch!=arm, ssd.
+type Requirement struct {
+	Label  string   `json:"label"`
+	Op     Op       `json:"op"`
+	Values []string `json:"values,omitempty"`
+}
+
+// Match tells whether a node fits.
+func (r Requirement) Match(n *NodeInfo) bool {
+	v, ok := n.Label(r.Label)
+	switch r.Op {
+	case OpEqual, OpIn:
+		return ok && slices.Contains(r.Values, v)
+	case OpNotEqual:
+		return !ok || !slices.Contains(r.Values, v)
+	}
+	return ok
+}
+
+func (r Requirement) String() string {
+	switch r.Op {
+	case OpExists:
+		return r.Label
+	case OpIn:
+		return r.Label + " in (" + strings.Join(r.Values, ",") + ")"
+	}
+	return r.Label + string(r.Op) + strings.Join(r.Values, ",")
+}
+
+// Unmatched gives the requirements that a node does not meet.
+func Unmatched(rs []Requirement, n *NodeInfo) []Requirement {
+	var out []Requirement
+	for _, r := range rs {
+		if !r.Match(n) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,49 @@
+package transport
+
+import (
+	"context"
+
+	"lanjobs/task"
+)
+
+// Method names one kind of call between nodes.
+type Method string
+
+// The calls. A worker calls the leader for all but the last two.
+const (
+	MethodRegister   Method = "register"
+	MethodPoll       Method = "poll"
+	MethodRenew      Method = "renew"
+	MethodReport     Method = "report"
+	MethodCheckpoint Method = "checkpoint"
+	MethodOutput     Method = "output"
+	MethodInputs     Method = "inputs"
+	MethodStateGet   Method = "state.get"
+	MethodStatePut   Method = "state.put"
+	MethodProgress   Method = "progress"
+	MethodSpec       Method = "spec"
+	MethodAPI        Method = "api"      // a client's API request forwarded to the leader
+	MethodTransfer   Method = "transfer" // to a voter: is it ready to take over leadership (ping with last index)
+	MethodReadLog    Method = "log.read" // to the node that ran an attempt: its output
+)
+
+// Caller sends one call to a node and decodes the answer into reply (both MessagePack by Encode and Decode). A call to the
+// node itself goes through the same code without a network. Errors from the far side are *task.Problem; a node that cannot be
+// reached or does not lead gives task.ErrNoLeader.
+type Caller interface {
+	Call(ctx context.Context, to task.NodeID, method Method, request, reply any) error
+}
+
+// Handler answers calls. from is proven by the peer's certificate. body is MessagePack; the answer is encoded by the caller
+// of ServeCall.
+type Handler interface {
+	ServeCall(ctx context.Context, from task.NodeID, method Method, body []byte) (reply any, err error)
+}
+
+// HandlerFunc is a Handler of one function.
+type HandlerFunc func(ctx context.Context, from task.NodeID, method Method, body []byte) (any, error)
+
+// ServeCall calls f.
+func (f HandlerFunc) ServeCall(ctx context.Context, from task.NodeID, method Method, body []byte) (any, error) {
+	return f(ctx, from, method, body)
+}
