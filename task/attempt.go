@@ -33,6 +33,8 @@ type Outcome struct {
 	Tail     string `json:"tail,omitempty"`    // last MaxTailBytes of the output of a failed attempt
 	// RunMillis is how long the process ran, on its node's clock.
 	RunMillis Millis `json:"run_millis,omitempty"`
+	// Wait is how long a deferred shard asked to wait; 0 = the retry policy's first wait.
+	Wait Millis `json:"wait,omitempty"`
 }
 
 // String is the outcome in a few plain words: "exit 1", "killed by signal 9", "timed out".

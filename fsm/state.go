@@ -1,0 +1,339 @@
+package fsm
+
+import "lanjobs/task"
+
+// State is everything the cluster agrees on. Apply is its only writer; between applies others may read, and must not keep
+// what they were given by pointer. The caller keeps writer and readers apart (node/raftfsm.go).
+type State struct {
+	Clock      task.Instant // milliseconds led; leases and retries live on it
+	Led        task.Millis  // Clock and the idle time led between: retention, idempotency windows, join tokens
+	Wall       int64        // of the last batch; display only
+	Index      uint64       // of the last applied entry
+	Generation uint64
+	Leader     task.NodeID // of the last Elected
+	Term       uint64
+	nextToken  uint64 // n of the last token given in this generation
+
+	Cluster Cluster
+	nodes   []*Node // in order of first registration; a place is never reused
+	tokens  []*JoinToken
+	jobs    cow[*Job] // by sequence number; nil = collected
+	epoch   uint64    // rises with each snapshot; records of an older epoch are cloned before a write
+
+	// Derived from the above, rebuilt by index(): never in snapshots or digests.
+	nodeAt    map[task.NodeID]int32
+	jobAt     map[task.JobID]int
+	byKey     map[string]int // idempotency key -> newest job
+	byRequest map[task.RequestID]int
+	specs     map[string]*Spec // by canonical JSON; jobs of equal specs share one
+	leases    map[task.Token]*Lease
+	held      []map[task.Token]*Lease // by node place
+	ready     readyQueue
+	waits     waitHeap
+	due       task.Instant // no lease deadline lies before it
+	live      int          // jobs that are not final
+
+	out      []task.Event // of the batch being applied
+	released releaseGroup // not yet in out
+}
+
+// Cluster is what members are issued from; empty on a this-machine-only node.
+type Cluster struct {
+	ID, Name      string
+	CACert, CAKey []byte
+	GossipKey     []byte
+}
+
+// Node is one machine as the cluster knows it. No address is in it (R2).
+type Node struct {
+	Info        task.NodeInfo
+	Incarnation uint64 // 0 = admitted, never registered
+	Online      bool
+	Draining    bool
+	DrainUntil  task.Instant // running attempts are stopped from then on
+	Gone        NodeAction   // NodeRemove or NodeLeave; "" = a member
+	Extra       []task.KV    // labels set from afar, over the machine's own
+	WorkerOnly  bool
+	Since       int64 // wall clock of the last change of Online, display
+	Reason      string
+}
+
+// Labelled gives the info with the labels set from afar merged in.
+func (n *Node) Labelled() task.NodeInfo {
+	info := n.Info
+	if len(n.Extra) > 0 {
+		info.Labels = mergeKVs(info.Labels, n.Extra)
+	}
+	return info
+}
+
+// JoinToken is a join token's hash and what is left of it.
+type JoinToken struct {
+	ID     string
+	Hash   []byte
+	Until  task.Millis // on Led
+	Uses   int
+	Worker bool
+	By     string
+}
+
+// Spec is a decoded job spec with the bytes it came from.
+type Spec struct {
+	task.Spec
+	JSON   string
+	Digest string
+	users  int
+}
+
+// Job is one job. Outside this package it is for reading only.
+type Job struct {
+	epoch                     uint64
+	Seq                       int
+	ID                        task.JobID
+	Spec                      *Spec
+	Request                   task.RequestID
+	LastRetry                 task.RequestID
+	State                     task.JobState
+	By                        string
+	Submitted, Started, Ended int64 // leader's wall clock, Unix milliseconds; 0 = not yet
+	SubmittedLed, EndedLed    task.Millis
+	Cancelling                bool
+	CancelGrace               task.Millis
+	CancelReason              string
+	Stages                    []Stage
+	KV                        []StateKey // sorted by key
+	kvVersion                 uint64
+}
+
+// Stage is one stage of a job.
+type Stage struct {
+	State  task.StageState
+	Broken bool // failed, or skipped because a stage it needs was
+	Counts [task.ShardStates]int32
+	Waits  int32 // of the pending ones, those that wait for their retry time
+	shards cow[Shard]
+	ready  *bitset // derived: shards that may be granted now
+}
+
+// Shard is one shard's record, kept small: there may be a million.
+type Shard struct {
+	State   task.ShardState
+	Defers  uint8
+	Fails   uint16     // attempts used up
+	Losses  uint16     // leases lost
+	Tries   uint16     // all assignments so far = number of the current or last attempt
+	Node    int32      // place in nodes of the current or last attempt
+	Token   task.Token // of the current or last attempt
+	Granted task.Instant
+	Ended   task.Instant
+	Due     task.Instant // leased: the lease's deadline; pending: not before
+	Renewed task.Instant // last renewal, 0 = none
+	Extra   *Extra       // nil for most; replaced whole, never changed in place
+}
+
+// Extra is what only some shards have.
+type Extra struct {
+	Checkpoint   task.Checkpoint
+	CheckpointAt task.Instant
+	CheckpointBy task.Token
+	Outputs      []task.KV
+	History      []task.AttemptRecord // ended attempts but a successful one, oldest first
+}
+
+// StateKey is one shared key of a job (R12).
+type StateKey struct {
+	Key     string
+	Version uint64
+	Value   []byte
+	request task.RequestID // of the last write: a repeat is answered, not refused
+}
+
+// Lease is the derived record of a shard that a node holds.
+type Lease struct {
+	Ref   task.ShardRef
+	Seq   int // of the job
+	Token task.Token
+	Node  int32
+}
+
+// New is the state before the first entry.
+func New() *State {
+	s := &State{epoch: 1}
+	s.index()
+	return s
+}
+
+// Node finds a node, nil if there is none.
+func (s *State) Node(id task.NodeID) *Node {
+	if i, ok := s.nodeAt[id]; ok {
+		return s.nodes[i]
+	}
+	return nil
+}
+
+// Nodes gives all nodes in order of first registration, those that are gone too.
+func (s *State) Nodes() []*Node { return s.nodes }
+
+// NodeByPlace is the node of Shard.Node.
+func (s *State) NodeByPlace(i int32) *Node { return s.nodes[i] }
+
+// Held is how many leases a node holds.
+func (s *State) Held(id task.NodeID) int {
+	if i, ok := s.nodeAt[id]; ok {
+		return len(s.held[i])
+	}
+	return 0
+}
+
+// LeasesOf calls f for each lease of a node, in no order.
+func (s *State) LeasesOf(id task.NodeID, f func(*Lease)) {
+	if i, ok := s.nodeAt[id]; ok {
+		for _, l := range s.held[i] {
+			f(l)
+		}
+	}
+}
+
+// Lease finds the lease of a token, nil if it is over.
+func (s *State) Lease(t task.Token) *Lease { return s.leases[t] }
+
+// Leases calls f for each lease, in no order.
+func (s *State) Leases(f func(*Lease)) {
+	for _, l := range s.leases {
+		f(l)
+	}
+}
+
+// LeaseCount is the number of leases held.
+func (s *State) LeaseCount() int { return len(s.leases) }
+
+// Job finds a job by its full id.
+func (s *State) Job(id task.JobID) *Job {
+	if i, ok := s.jobAt[id]; ok {
+		return *s.jobs.at(i)
+	}
+	return nil
+}
+
+// JobBySeq gives the job of a sequence number, nil if it was collected.
+func (s *State) JobBySeq(seq int) *Job {
+	if seq < 0 || seq >= s.jobs.n {
+		return nil
+	}
+	return *s.jobs.at(seq)
+}
+
+// JobSeqs is one more than the highest sequence number: newest jobs have the highest.
+func (s *State) JobSeqs() int { return s.jobs.n }
+
+// Live is the number of jobs that are not final.
+func (s *State) Live() int { return s.live }
+
+// JoinTokens gives the join tokens.
+func (s *State) JoinTokens() []*JoinToken { return s.tokens }
+
+// Shard gives a shard's record for reading, nil if there is none.
+func (j *Job) Shard(stage, shard int) *Shard {
+	if stage < 0 || stage >= len(j.Stages) || shard < 0 || shard >= j.Stages[stage].shards.n {
+		return nil
+	}
+	return j.Stages[stage].shards.at(shard)
+}
+
+// Len is the number of shards.
+func (st *Stage) Len() int { return st.shards.n }
+
+// At gives a shard's record for reading.
+func (st *Stage) At(i int) *Shard { return st.shards.at(i) }
+
+// Active is the number of leased shards.
+func (st *Stage) Active() int {
+	return int(st.Counts[task.ShardAssigned] + st.Counts[task.ShardRunning])
+}
+
+// History gives the shard's ended attempts that are in its record.
+func (sh *Shard) History() []task.AttemptRecord {
+	if sh.Extra == nil {
+		return nil
+	}
+	return sh.Extra.History
+}
+
+// Checkpoint gives the last accepted checkpoint, nil if none.
+func (sh *Shard) Checkpoint() *task.Checkpoint {
+	if sh.Extra == nil || sh.Extra.Checkpoint.Seq == 0 {
+		return nil
+	}
+	return &sh.Extra.Checkpoint
+}
+
+// Outputs gives the registered outputs.
+func (sh *Shard) Outputs() []task.KV {
+	if sh.Extra == nil {
+		return nil
+	}
+	return sh.Extra.Outputs
+}
+
+// mutJob gives a job for writing.
+func (s *State) mutJob(seq int) *Job {
+	slot := s.jobs.mut(seq, s.epoch)
+	j := *slot
+	if j.epoch != s.epoch {
+		clone := *j
+		clone.epoch = s.epoch
+		clone.Stages = append([]Stage(nil), j.Stages...)
+		for i := range clone.Stages {
+			clone.Stages[i].shards = j.Stages[i].shards.freeze()
+		}
+		j = &clone
+		*slot = j
+	}
+	return j
+}
+
+// mutShard gives a shard for writing.
+func (s *State) mutShard(j *Job, stage, shard int) *Shard {
+	return j.Stages[stage].shards.mut(shard, s.epoch)
+}
+
+// mutExtra gives a shard's extra for writing: always a fresh copy, since snapshots and readers may hold the old one.
+func (sh *Shard) mutExtra() *Extra {
+	x := &Extra{}
+	if sh.Extra != nil {
+		*x = *sh.Extra
+	}
+	sh.Extra = x
+	return x
+}
+
+// mutNode gives a node for writing, replaced whole for the same reason.
+func (s *State) mutNode(i int32) *Node {
+	n := *s.nodes[i]
+	s.nodes[i] = &n
+	return &n
+}
+
+func mergeKVs(base, over []task.KV) []task.KV {
+	out := append([]task.KV(nil), base...)
+	for _, kv := range over {
+		out = setKV(out, kv)
+	}
+	return out
+}
+
+// setKV sets a name in a sorted list; an empty value removes it. The input is not changed.
+func setKV(kvs []task.KV, kv task.KV) []task.KV {
+	i := 0
+	for i < len(kvs) && kvs[i].Name < kv.Name {
+		i++
+	}
+	out := append([]task.KV(nil), kvs[:i]...)
+	if kv.Value != "" {
+		out = append(out, kv)
+	}
+	if i < len(kvs) && kvs[i].Name == kv.Name {
+		i++
+	}
+	return append(out, kvs[i:]...)
+}
