@@ -94,9 +94,11 @@ type OutputRequest struct {
 	Output task.KV
 }
 
-// InputsRequest asks for the outputs of another stage of the same job.
+// InputsRequest asks for the outputs of another stage of the same job. The token proves to the answering side that its
+// state is not older than the asker's grant: a leader that was replaced meanwhile does not know it.
 type InputsRequest struct {
 	Job     task.JobID
+	Token   task.Token
 	Stage   string
 	Name    string // "" = all
 	Missing bool   // the shards that did not succeed instead
@@ -111,10 +113,11 @@ type Input struct {
 // InputsReply answers it, in shard order.
 type InputsReply struct{ Inputs []Input }
 
-// StateGetRequest reads a job's shared key (R12).
+// StateGetRequest reads a job's shared key (R12). Token as in InputsRequest.
 type StateGetRequest struct {
-	Job task.JobID
-	Key string
+	Job   task.JobID
+	Token task.Token
+	Key   string
 }
 
 // StateValue is a key with its version; version 0 = absent.
@@ -189,4 +192,22 @@ type LogReply struct {
 // Ack answers calls that return nothing.
 type Ack struct {
 	Seq uint64 // of a checkpoint
+}
+
+// WhoRequest asks a member who leads.
+type WhoRequest struct{}
+
+// WhoReply answers it by what the member knows; "" = nobody.
+type WhoReply struct {
+	Leader task.NodeID
+	Term   uint64
+}
+
+// PingRequest asks how far a member's log is.
+type PingRequest struct{}
+
+// PingReply answers it. LastIndex 0 = it keeps no log.
+type PingReply struct {
+	LastIndex, Applied, Term uint64
+	Level                    int
 }

@@ -1,0 +1,109 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"lanjobs/node/worker"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// control is the leader as this node's worker, API and join door reach it: it finds the leader by itself and forgets it
+// when it turns out not to lead.
+type control struct {
+	self    task.NodeID
+	caller  transport.Caller
+	clock   task.Clock
+	known   func() task.NodeID   // the leader by this node's own Raft, "" if it knows none
+	members func() []task.NodeID // whom to ask otherwise
+
+	mu     sync.Mutex
+	leader task.NodeID // learned by asking; "" = ask again
+}
+
+var _ worker.Control = (*control)(nil)
+
+// whoTimeout bounds one question for the leader.
+const whoTimeout = time.Second
+
+// find gives the leader's id, "" if nobody knows one.
+func (c *control) find(ctx context.Context) task.NodeID {
+	if id := c.known(); id != "" {
+		return id
+	}
+	c.mu.Lock()
+	id := c.leader
+	c.mu.Unlock()
+	if id != "" {
+		return id
+	}
+	for _, member := range c.members() {
+		if member == c.self {
+			continue
+		}
+		var reply transport.WhoReply
+		ask, cancel := context.WithTimeout(ctx, whoTimeout)
+		err := c.caller.Call(ask, member, transport.MethodWho, &transport.WhoRequest{}, &reply)
+		cancel()
+		if err == nil && reply.Leader != "" {
+			c.mu.Lock()
+			c.leader = reply.Leader
+			c.mu.Unlock()
+			return reply.Leader
+		}
+	}
+	return ""
+}
+
+// forget drops a learned leader that did not answer as one.
+func (c *control) forget(id task.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leader == id {
+		c.leader = ""
+	}
+}
+
+// Do calls the leader once. task.ErrNoLeader means that there is none now or that it did not answer.
+func (c *control) Do(ctx context.Context, method transport.Method, request, reply any) error {
+	id := c.find(ctx)
+	if id == "" {
+		return task.NewProblem(task.ErrNoLeader, "no leader is known now", "")
+	}
+	err := c.caller.Call(ctx, id, method, request, reply)
+	if errors.Is(err, task.ErrNoLeader) {
+		c.forget(id)
+	}
+	return err
+}
+
+func do[R any](c *control, ctx context.Context, method transport.Method, request any) (*R, error) {
+	reply := new(R)
+	if err := c.Do(ctx, method, request, reply); err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// Register is worker.Control.
+func (c *control) Register(ctx context.Context, r *transport.RegisterRequest) (*transport.RegisterReply, error) {
+	return do[transport.RegisterReply](c, ctx, transport.MethodRegister, r)
+}
+
+// Poll is worker.Control.
+func (c *control) Poll(ctx context.Context, r *transport.PollRequest) (*transport.PollReply, error) {
+	return do[transport.PollReply](c, ctx, transport.MethodPoll, r)
+}
+
+// Renew is worker.Control.
+func (c *control) Renew(ctx context.Context, r *transport.RenewRequest) (*transport.RenewReply, error) {
+	return do[transport.RenewReply](c, ctx, transport.MethodRenew, r)
+}
+
+// Report is worker.Control.
+func (c *control) Report(ctx context.Context, r *transport.ReportRequest) (*transport.ReportReply, error) {
+	return do[transport.ReportReply](c, ctx, transport.MethodReport, r)
+}

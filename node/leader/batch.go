@@ -1,0 +1,203 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+
+	"lanjobs/fsm"
+	"lanjobs/node/plan"
+	"lanjobs/task"
+)
+
+// batch is one entry on its way: the requests it answers and the grants it decided.
+type batch struct {
+	requests []*request
+	commands []fsm.Command         // those of the requests, then the decisions
+	polls    map[task.NodeID]*poll // that its grants will answer
+	orders   bool                  // it may have given holders an order to stop
+}
+
+// step writes one batch if there is anything to write and room in flight. It tells whether it did.
+func (t *term) step(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	t.mu.Lock()
+	if t.inFlight >= maxInFlight {
+		t.mu.Unlock()
+		return false
+	}
+	requests := t.take()
+	t.mu.Unlock()
+
+	b := &batch{requests: requests}
+	entry := &fsm.Batch{Leader: t.cfg.Self, Wall: t.cfg.Clock.Wall().UnixMilli()}
+	for _, r := range requests {
+		entry.Commands = append(entry.Commands, r.cmd)
+		switch r.cmd.(type) {
+		case *fsm.CancelJob, *fsm.SetNode:
+			b.orders = true
+		}
+	}
+	must := t.decide(b, entry)
+	if len(entry.Commands) == 0 && !must {
+		return false
+	}
+	t.measure(entry)
+	b.commands = entry.Commands
+	t.mu.Lock()
+	t.inFlight++
+	t.mu.Unlock()
+	future := t.cfg.Log.Propose(entry.Encode())
+	t.batches.Go(func() { t.settle(ctx, b, future) })
+	return true
+}
+
+// take removes from the queue what fits into one batch. The caller holds mu.
+func (t *term) take() []*request {
+	var buf []byte
+	size, n := 0, 0
+	for _, r := range t.queue {
+		buf = buf[:0]
+		fsm.EncodeCommand(&buf, r.cmd)
+		if n > 0 && size+len(buf) > maxBatchBytes {
+			break
+		}
+		size += len(buf)
+		n++
+	}
+	out := t.queue[:n:n]
+	t.queue = t.queue[n:]
+	if len(t.queue) == 0 {
+		t.queue = nil
+	}
+	return out
+}
+
+// measure gives the batch the time led since the last one: up to MaxElapsed to the cluster clock, the rest as idle time.
+// What is under a millisecond is kept for the next.
+func (t *term) measure(entry *fsm.Batch) {
+	led := task.MillisOf(t.cfg.Clock.Awake() - t.measured)
+	t.measured += led.Duration()
+	entry.Elapsed = min(led, fsm.MaxElapsed)
+	entry.Idle = led - entry.Elapsed
+}
+
+// decide adds the plan's commands. must tells that a batch is needed even without any, to move the clock.
+func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
+	presence, polls := t.sessions.offers()
+	for _, c := range entry.Commands {
+		if r, ok := c.(*fsm.Report); ok {
+			p := presence[r.Node]
+			p.Ending += len(r.Reports)
+			presence[r.Node] = p
+		}
+	}
+	awake := t.cfg.Clock.Awake()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cfg.Log.Read(func(s *fsm.State) {
+		t.sessions.judge(s, presence)
+		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight}
+		decisions := plan.Expire(v)
+		decisions = append(decisions, plan.Presences(v)...)
+		decisions = append(decisions, plan.Place(v)...)
+		if awake-t.lastCollect >= collectEvery {
+			t.lastCollect = awake
+			decisions = append(decisions, plan.Collect(v)...)
+		}
+		entry.Commands = append(entry.Commands, decisions...)
+		b.polls = t.reserve(decisions, polls)
+		if at, ok := t.due(s); ok && t.inFlight == 0 {
+			must = at <= v.Now || awake-t.measured >= keepAlive
+		}
+		if at, ok := plan.NextDrain(s, s.Clock); ok && at <= v.Now {
+			b.orders = true
+		}
+	})
+	return must
+}
+
+// reserve notes grants as being in flight and gives the polls that they will answer. The caller holds mu.
+func (t *term) reserve(decisions []fsm.Command, polls map[task.NodeID]*poll) map[task.NodeID]*poll {
+	out := map[task.NodeID]*poll{}
+	for _, c := range decisions {
+		if g, ok := c.(*fsm.Grant); ok {
+			t.flight.Add(g)
+			out[g.Node] = polls[g.Node]
+		}
+	}
+	t.sessions.granting(out)
+	return out
+}
+
+// settle answers the requests of a batch and delivers its grants once it was applied.
+func (t *term) settle(ctx context.Context, b *batch, f Future) {
+	results, err := f.Wait(ctx)
+	if err == nil && len(results) != len(b.commands) {
+		err = fmt.Errorf("%d results for %d commands", len(results), len(b.commands))
+	}
+	t.mu.Lock()
+	t.inFlight--
+	for _, c := range b.commands {
+		if g, ok := c.(*fsm.Grant); ok {
+			t.flight.Remove(g)
+		}
+	}
+	t.mu.Unlock()
+	if err != nil {
+		t.cfg.Slog.Debug("batch not applied", "commands", len(b.commands), "error", err)
+		for _, r := range b.requests {
+			r.done <- outcome{err: errTermOver()}
+		}
+		t.sessions.release(b.polls)
+		t.nudge()
+		return
+	}
+	for i, r := range b.requests {
+		r.done <- outcome{result: results[i]}
+	}
+	t.deliver(b, results)
+	if b.orders {
+		t.sessions.sendOrders()
+	}
+	t.nudge()
+}
+
+// deliver answers the polls with what they were granted.
+func (t *term) deliver(b *batch, results []fsm.Result) {
+	if len(b.polls) == 0 {
+		return
+	}
+	granted := map[task.NodeID][]task.Assignment{}
+	t.cfg.Log.Read(func(s *fsm.State) {
+		for i, c := range b.commands {
+			g, ok := c.(*fsm.Grant)
+			if !ok {
+				continue
+			}
+			for n, tok := range results[i].Tokens {
+				if a, ok := assignment(s, g.Job, g.Stage, g.Shards[n], tok); ok {
+					granted[g.Node] = append(granted[g.Node], a)
+				}
+			}
+		}
+	})
+	for node, p := range b.polls {
+		t.sessions.answer(p, granted[node])
+	}
+}
+
+// assignment is a granted shard as its worker gets it; ok is false if the grant was refused or is over already.
+func assignment(s *fsm.State, job task.JobID, stage, shard int, tok task.Token) (task.Assignment, bool) {
+	j := s.Job(job)
+	if tok == 0 || j == nil {
+		return task.Assignment{}, false
+	}
+	sh := j.Shard(stage, shard)
+	if sh == nil || sh.Token != tok || !sh.State.Leased() {
+		return task.Assignment{}, false
+	}
+	return task.Assignment{Job: job, Stage: stage, Shard: shard, Attempt: int(sh.Tries), Token: tok,
+		FirstTTL: j.Spec.Stages[stage].Lease.FirstTTL(), Checkpoint: sh.Checkpoint()}, true
+}

@@ -1,0 +1,113 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+)
+
+// Log is Raft as the leader sees it.
+type Log interface {
+	// Propose hands an entry to Raft in order of the calls and returns at once.
+	Propose(entry []byte) Future
+	// Read gives the applied state to f for reading; f must be quick and keep nothing.
+	Read(f func(*fsm.State))
+}
+
+// Future is the fate of one entry.
+type Future interface {
+	// Wait gives the results once the entry was committed and applied here. Any error means that its fate is unknown.
+	Wait(ctx context.Context) ([]fsm.Result, error)
+}
+
+// Config is what a leader is built from.
+type Config struct {
+	Self     task.NodeID
+	Log      Log
+	Clock    task.Clock
+	Slog     *slog.Logger
+	NewJobID func() task.JobID // random; taken ids are drawn again
+}
+
+// Leader answers for a node whether it leads or not; at most one term runs at a time.
+type Leader struct {
+	cfg Config
+
+	mu   sync.Mutex
+	term *term // nil = not leading
+}
+
+// New is a leader that does not lead yet.
+func New(cfg Config) *Leader { return &Leader{cfg: cfg} }
+
+// Lead works for one term until ctx ends. Everything committed in earlier terms must have been applied before.
+func (l *Leader) Lead(ctx context.Context, number uint64) error {
+	t := newTerm(l.cfg, number)
+	l.mu.Lock()
+	l.term = t
+	l.mu.Unlock()
+	err := t.run(ctx)
+	l.mu.Lock()
+	l.term = nil
+	l.mu.Unlock()
+	return err
+}
+
+// current gives the running term, or the refusal.
+func (l *Leader) current() (*term, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.term == nil {
+		return nil, task.NewProblem(task.ErrNoLeader, "this machine does not lead now", "")
+	}
+	return l.term, nil
+}
+
+// Propose commits one command and gives its result. An error means that its fate is unknown or that it was never sent;
+// a refusal is in the result.
+func (l *Leader) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	t, err := l.current()
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	return t.propose(ctx, c)
+}
+
+// Submit commits a job under a fresh id.
+func (l *Leader) Submit(ctx context.Context, c fsm.SubmitJob) (fsm.Result, error) {
+	t, err := l.current()
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	for {
+		c.Job = l.cfg.NewJobID()
+		taken := false
+		l.cfg.Log.Read(func(s *fsm.State) { taken = s.Job(c.Job) != nil })
+		if taken {
+			continue
+		}
+		cmd := c
+		return t.propose(ctx, &cmd)
+	}
+}
+
+// Seen is what the running term knows of a node; ok is false when this node does not lead.
+func (l *Leader) Seen(id task.NodeID) (s Seen, ok bool) {
+	t, err := l.current()
+	if err != nil {
+		return Seen{}, false
+	}
+	return t.sessions.seen(id)
+}
+
+// Progress is the last progress text of a running attempt, "" if none.
+func (l *Leader) Progress(tok task.Token) string {
+	t, err := l.current()
+	if err != nil {
+		return ""
+	}
+	return t.sessions.progressOf(tok)
+}

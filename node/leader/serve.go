@@ -1,0 +1,286 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// ServeCall answers the calls of workers. from is proven by the transport; nothing in a body can speak for another node.
+func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transport.Method, body []byte) (any, error) {
+	t, err := l.current()
+	if err != nil {
+		return nil, err
+	}
+	switch method {
+	case transport.MethodRegister:
+		return serve(ctx, t, from, body, (*term).register)
+	case transport.MethodPoll:
+		return serve(ctx, t, from, body, (*term).poll)
+	case transport.MethodRenew:
+		return serve(ctx, t, from, body, (*term).renew)
+	case transport.MethodReport:
+		return serve(ctx, t, from, body, (*term).report)
+	case transport.MethodCheckpoint:
+		return serve(ctx, t, from, body, (*term).checkpoint)
+	case transport.MethodOutput:
+		return serve(ctx, t, from, body, (*term).output)
+	case transport.MethodInputs:
+		return serve(ctx, t, from, body, (*term).inputs)
+	case transport.MethodStateGet:
+		return serve(ctx, t, from, body, (*term).stateGet)
+	case transport.MethodStatePut:
+		return serve(ctx, t, from, body, (*term).statePut)
+	case transport.MethodProgress:
+		return serve(ctx, t, from, body, (*term).setProgress)
+	case transport.MethodSpec:
+		return serve(ctx, t, from, body, (*term).spec)
+	}
+	return nil, task.NewProblem(task.ErrInvalid, "unknown call "+string(method), "")
+}
+
+// serve decodes a request and calls its method.
+func serve[Q, R any](ctx context.Context, t *term, from task.NodeID, body []byte, f func(*term, context.Context, task.NodeID, *Q) (*R, error)) (any, error) {
+	q := new(Q)
+	if err := transport.Decode(body, q); err != nil {
+		return nil, task.NewProblem(task.ErrInvalid, "call cannot be read: "+err.Error(), "")
+	}
+	r, err := f(t, ctx, from, q)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// commit proposes a command and gives its refusal as the error.
+func (t *term) commit(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	r, err := t.propose(ctx, c)
+	if err == nil && r.Err != nil {
+		err = r.Err
+	}
+	return r, err
+}
+
+func (t *term) register(ctx context.Context, from task.NodeID, q *transport.RegisterRequest) (*transport.RegisterReply, error) {
+	if q.Info.ID != from {
+		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("node %s registers as %s", from, q.Info.ID), "")
+	}
+	r, err := t.commit(ctx, &fsm.RegisterNode{Info: q.Info, Incarnation: q.Incarnation, Held: q.Held, Load: q.Load})
+	if err != nil {
+		return nil, err
+	}
+	t.sessions.touch(from, q.Load)
+	reply := &transport.RegisterReply{Keep: r.Tokens}
+	t.cfg.Log.Read(func(s *fsm.State) { reply.Draining = s.Node(from).Draining })
+	return reply, nil
+}
+
+// registered tells whether the cluster knows this start of the node.
+func (t *term) registered(from task.NodeID, incarnation uint64) (ok bool) {
+	t.cfg.Log.Read(func(s *fsm.State) {
+		n := s.Node(from)
+		ok = n != nil && n.Incarnation == incarnation && n.Gone == ""
+	})
+	return ok
+}
+
+// poll parks until there is work or an order, or the hold is over.
+func (t *term) poll(ctx context.Context, from task.NodeID, q *transport.PollRequest) (*transport.PollReply, error) {
+	if !t.registered(from, q.Incarnation) {
+		return &transport.PollReply{Unregistered: true}, nil
+	}
+	t.sessions.touch(from, q.Load)
+	if again := t.unknownTo(from, q.Holding); len(again) > 0 {
+		return &transport.PollReply{Assignments: again}, nil
+	}
+	if orders := t.sessions.ordersFor(from, false); len(orders) > 0 {
+		return &transport.PollReply{Orders: orders}, nil
+	}
+	p := t.sessions.park(from, q.Want)
+	if p == nil {
+		return nil, errTermOver()
+	}
+	hold := t.cfg.Clock.NewTimer(q.Hold.Duration())
+	defer hold.Stop()
+	select {
+	case r, open := <-p.reply:
+		return answered(r, open)
+	case <-hold.C():
+	case <-ctx.Done():
+	}
+	if t.sessions.unpark(p, false) {
+		return &transport.PollReply{}, nil
+	}
+	// It was answered just now, or grants for it are in flight: they decide.
+	select {
+	case r, open := <-p.reply:
+		return answered(r, open)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-t.cfg.Clock.After(lateGrant):
+		if t.sessions.unpark(p, true) {
+			return &transport.PollReply{}, nil
+		}
+		r, open := <-p.reply
+		return answered(r, open)
+	}
+}
+
+func answered(r *transport.PollReply, open bool) (*transport.PollReply, error) {
+	if !open {
+		return nil, errTermOver()
+	}
+	return r, nil
+}
+
+// unknownTo gives the leases that a node holds by the ledger and does not know: the answer that brought them was lost. Their
+// clock runs since the grant, so the node must renew before it starts them.
+func (t *term) unknownTo(from task.NodeID, holding []task.Token) []task.Assignment {
+	known := make(map[task.Token]bool, len(holding))
+	for _, tok := range holding {
+		known[tok] = true
+	}
+	var out []task.Assignment
+	t.cfg.Log.Read(func(s *fsm.State) {
+		s.LeasesOf(from, func(l *fsm.Lease) {
+			if known[l.Token] {
+				return
+			}
+			if a, ok := assignment(s, l.Ref.Job, l.Ref.Stage, l.Ref.Shard, l.Token); ok {
+				a.MustRenew = true
+				out = append(out, a)
+			}
+		})
+	})
+	return out
+}
+
+func (t *term) renew(ctx context.Context, from task.NodeID, q *transport.RenewRequest) (*transport.RenewReply, error) {
+	if !t.registered(from, q.Incarnation) {
+		return &transport.RenewReply{Unregistered: true}, nil
+	}
+	t.sessions.touch(from, q.Load)
+	reply := &transport.RenewReply{}
+	if len(q.Tokens) > 0 {
+		r, err := t.commit(ctx, &fsm.Renew{Node: from, Incarnation: q.Incarnation, Tokens: q.Tokens, Load: q.Load})
+		if err != nil {
+			return nil, err
+		}
+		for i, ttl := range r.TTLs {
+			if ttl == 0 {
+				reply.Lost = append(reply.Lost, q.Tokens[i])
+			} else {
+				reply.Renewed = append(reply.Renewed, transport.Renewal{Token: q.Tokens[i], TTL: ttl})
+			}
+		}
+	}
+	reply.Orders = t.sessions.ordersFor(from, true)
+	return reply, nil
+}
+
+func (t *term) report(ctx context.Context, from task.NodeID, q *transport.ReportRequest) (*transport.ReportReply, error) {
+	if len(q.Reports) == 0 {
+		return &transport.ReportReply{}, nil
+	}
+	r, err := t.commit(ctx, &fsm.Report{Node: from, Reports: q.Reports})
+	if err != nil {
+		return nil, err
+	}
+	return &transport.ReportReply{Codes: r.Codes}, nil
+}
+
+func (t *term) checkpoint(ctx context.Context, _ task.NodeID, q *transport.CheckpointRequest) (*transport.Ack, error) {
+	r, err := t.commit(ctx, &fsm.Checkpoint{Ref: q.Ref, Token: q.Token, Seq: q.Seq, Data: q.Data})
+	return &transport.Ack{Seq: r.Version}, err
+}
+
+func (t *term) output(ctx context.Context, _ task.NodeID, q *transport.OutputRequest) (*transport.Ack, error) {
+	_, err := t.commit(ctx, &fsm.PutOutput{Ref: q.Ref, Token: q.Token, Output: q.Output})
+	return &transport.Ack{}, err
+}
+
+func (t *term) statePut(ctx context.Context, _ task.NodeID, q *transport.StatePutRequest) (*transport.StateValue, error) {
+	r, err := t.commit(ctx, &fsm.PutState{Ref: q.Ref, Token: q.Token, RequestID: q.RequestID, Key: q.Key, Value: q.Value, IfVersion: q.IfVersion})
+	return &transport.StateValue{Version: r.Version}, err
+}
+
+// reader gives the job of a running attempt to f. The token must be a lease of the state that answers: so the state is at
+// least as new as the asker's grant, even if another leader has been elected since.
+func (t *term) reader(from task.NodeID, job task.JobID, tok task.Token, f func(*fsm.Job) error) error {
+	err := error(task.NewProblem(task.ErrStaleToken, task.ErrStaleToken.Error(), ""))
+	t.cfg.Log.Read(func(s *fsm.State) {
+		l := s.Lease(tok)
+		if l != nil && l.Ref.Job == job && s.NodeByPlace(l.Node).Info.ID == from {
+			err = f(s.Job(job))
+		}
+	})
+	return err
+}
+
+func (t *term) inputs(_ context.Context, from task.NodeID, q *transport.InputsRequest) (*transport.InputsReply, error) {
+	reply := &transport.InputsReply{}
+	err := t.reader(from, q.Job, q.Token, func(j *fsm.Job) error {
+		stage := j.Spec.Stage(q.Stage)
+		if stage < 0 {
+			names := make([]string, len(j.Spec.Stages))
+			for i := range j.Spec.Stages {
+				names[i] = j.Spec.Stages[i].Name
+			}
+			return task.NewProblem(task.ErrNotFound, fmt.Sprintf("this job has no stage %q", q.Stage), "Its stages: "+strings.Join(names, ", "))
+		}
+		st := &j.Stages[stage]
+		for k := range st.Len() {
+			sh := st.At(k)
+			if q.Missing {
+				if sh.State != task.ShardSucceeded {
+					reply.Inputs = append(reply.Inputs, transport.Input{Shard: k, Name: "missing", Value: sh.State.String()})
+				}
+				continue
+			}
+			for _, kv := range sh.Outputs() {
+				if q.Name == "" || kv.Name == q.Name {
+					reply.Inputs = append(reply.Inputs, transport.Input{Shard: k, Name: kv.Name, Value: kv.Value})
+				}
+			}
+		}
+		return nil
+	})
+	return reply, err
+}
+
+func (t *term) stateGet(_ context.Context, from task.NodeID, q *transport.StateGetRequest) (*transport.StateValue, error) {
+	reply := &transport.StateValue{}
+	err := t.reader(from, q.Job, q.Token, func(j *fsm.Job) error {
+		reply.Value, reply.Version = j.StateValue(q.Key)
+		return nil
+	})
+	return reply, err
+}
+
+func (t *term) setProgress(_ context.Context, from task.NodeID, q *transport.ProgressRequest) (*transport.Ack, error) {
+	if len(q.Text) > task.MaxMessageLength {
+		return nil, task.NewProblem(task.ErrTooLarge, fmt.Sprintf("a progress text holds at most %d bytes", task.MaxMessageLength), "")
+	}
+	err := t.reader(from, q.Ref.Job, q.Token, func(*fsm.Job) error { return nil })
+	if err == nil {
+		t.sessions.setProgress(q.Token, q.Text)
+	}
+	return &transport.Ack{}, err
+}
+
+func (t *term) spec(_ context.Context, _ task.NodeID, q *transport.SpecRequest) (*transport.SpecReply, error) {
+	reply := &transport.SpecReply{}
+	t.cfg.Log.Read(func(s *fsm.State) {
+		if j := s.Job(q.Job); j != nil {
+			reply.Name, reply.JSON = j.Spec.Name, []byte(j.Spec.JSON)
+		}
+	})
+	if reply.JSON == nil {
+		return nil, task.NewProblem(task.ErrNotFound, "no job "+string(q.Job), "")
+	}
+	return reply, nil
+}

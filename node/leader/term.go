@@ -1,0 +1,162 @@
+package leader
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"lanjobs/fsm"
+	"lanjobs/node/plan"
+	"lanjobs/task"
+)
+
+// Sizes and times of a term.
+const (
+	maxInFlight   = 2         // batches proposed and not yet applied
+	maxBatchBytes = 128 << 10 // soft: a batch holds at least one command
+	maxQueue      = 16384     // waiting commands; beyond it callers are told to come again
+	keepAlive     = 5 * time.Second
+	collectEvery  = time.Minute
+)
+
+// request is one queued command.
+type request struct {
+	cmd  fsm.Command
+	done chan outcome // buffered: the writer never waits for a caller
+}
+
+type outcome struct {
+	result fsm.Result
+	err    error
+}
+
+// term is the office of one term: a queue, the sessions, and the writer.
+type term struct {
+	cfg      Config
+	number   uint64
+	sessions *sessions
+	wake     chan struct{} // something may have to be written
+
+	mu       sync.Mutex // guards the queue, flight and inFlight
+	queue    []*request
+	closed   bool
+	flight   *plan.Flight
+	inFlight int
+
+	// Owned by the writer.
+	measured    time.Duration // Awake() up to which time has been given to the cluster clock
+	started     time.Duration
+	lastCollect time.Duration
+	batches     sync.WaitGroup
+}
+
+func newTerm(cfg Config, number uint64) *term {
+	now := cfg.Clock.Awake()
+	t := &term{cfg: cfg, number: number, wake: make(chan struct{}, 1), flight: plan.NewFlight(), measured: now, started: now, lastCollect: now}
+	t.sessions = newSessions(cfg, t.nudge)
+	return t
+}
+
+// nudge wakes the writer; it never blocks.
+func (t *term) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// propose queues a command and waits for its result.
+func (t *term) propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	r := &request{cmd: c, done: make(chan outcome, 1)}
+	t.mu.Lock()
+	full := len(t.queue) >= maxQueue
+	if t.closed || full {
+		t.mu.Unlock()
+		if full {
+			return fsm.Result{}, task.NewProblem(task.ErrNoLeader, "the leader has more to write than it can: try again", "")
+		}
+		return fsm.Result{}, errTermOver()
+	}
+	t.queue = append(t.queue, r)
+	t.mu.Unlock()
+	t.nudge()
+	select {
+	case o := <-r.done:
+		return o.result, o.err
+	case <-ctx.Done():
+		return fsm.Result{}, task.NewProblem(task.ErrNoLeader, "no answer in time: its fate is unknown, repeat it", "")
+	}
+}
+
+func errTermOver() error {
+	return task.NewProblem(task.ErrNoLeader, "leadership has ended here: its fate is unknown, repeat it", "")
+}
+
+// run is the writer. The first entry of a term says who leads.
+func (t *term) run(ctx context.Context) error {
+	defer t.close()
+	t.mu.Lock()
+	t.queue = append(t.queue, &request{cmd: &fsm.Elected{Node: t.cfg.Self, Term: t.number}, done: make(chan outcome, 1)})
+	t.mu.Unlock()
+	t.nudge()
+	timer := t.cfg.Clock.NewTimer(keepAlive)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.wake:
+		case <-timer.C():
+		}
+		for t.step(ctx) {
+		}
+		timer.Stop()
+		timer.Reset(t.delay())
+	}
+}
+
+// close ends the term: nobody waits for it any longer, and no goroutine of it is left.
+func (t *term) close() {
+	t.mu.Lock()
+	t.closed = true
+	queue := t.queue
+	t.queue = nil
+	t.mu.Unlock()
+	for _, r := range queue {
+		r.done <- outcome{err: errTermOver()}
+	}
+	t.sessions.close()
+	t.batches.Wait()
+}
+
+// now is the cluster clock as a batch built at this moment would set it.
+func (t *term) now(s *fsm.State) task.Instant {
+	return s.Clock.Add(min(task.MillisOf(t.cfg.Clock.Awake()-t.measured), fsm.MaxElapsed))
+}
+
+// delay is how long the writer may sleep when nothing arrives.
+func (t *term) delay() time.Duration {
+	wait := time.Hour
+	since := t.cfg.Clock.Awake() - t.measured
+	t.cfg.Log.Read(func(s *fsm.State) {
+		if at, ok := t.due(s); ok {
+			wait = min(keepAlive-since, at.Sub(t.now(s)).Duration()+time.Millisecond)
+		}
+		wait = min(wait, t.sessions.untilSilent(s))
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inFlight > 0 {
+		wait = max(wait, time.Second) // its completion wakes the writer
+	}
+	return max(wait, time.Millisecond)
+}
+
+// due is the earliest thing that happens by itself.
+func (t *term) due(s *fsm.State) (task.Instant, bool) {
+	at, ok := s.Due()
+	if d, has := plan.NextDrain(s, s.Clock); has && (!ok || d < at) {
+		at, ok = d, true
+	}
+	return at, ok
+}

@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+)
+
+// Expire gives the leases whose deadline has passed (R8).
+func Expire(v *View) []fsm.Command {
+	lapsed := v.State.Lapsed(v.Now)
+	if len(lapsed) == 0 {
+		return nil
+	}
+	return []fsm.Command{&fsm.Expire{Tokens: lapsed}}
+}
+
+// Presences records once that a node has gone silent, and once that it is back.
+func Presences(v *View) []fsm.Command {
+	var out []fsm.Command
+	for id, p := range v.Nodes {
+		n := v.State.Node(id)
+		if n == nil || n.Gone != "" || n.Incarnation == 0 {
+			continue
+		}
+		switch {
+		case n.Online && p.Silent:
+			out = append(out, &fsm.SetOnline{Node: id, Reason: "not heard of for 1 minute"})
+		case !n.Online && p.Heard && !p.Silent:
+			out = append(out, &fsm.SetOnline{Node: id, Online: true})
+		}
+	}
+	slices.SortFunc(out, func(a, b fsm.Command) int {
+		return strings.Compare(string(a.(*fsm.SetOnline).Node), string(b.(*fsm.SetOnline).Node))
+	})
+	return out
+}
+
+// maxCollect bounds one plan's collection, so that a batch stays small.
+const maxCollect = 200
+
+// Collect gives finished jobs whose retention is over. It looks at every job: call it now and then, not at each plan.
+func Collect(v *View) []fsm.Command {
+	var ids []task.JobID
+	for seq := 0; seq < v.State.JobSeqs() && len(ids) < maxCollect; seq++ {
+		if j := v.State.JobBySeq(seq); j != nil && v.State.Collectable(j) {
+			ids = append(ids, j.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return []fsm.Command{&fsm.CollectJobs{Jobs: ids}}
+}
+
+// Order is why a leased shard must stop, with its grace; ok is false when it may go on.
+func Order(s *fsm.State, now task.Instant, l *fsm.Lease) (reason task.StopReason, grace task.Millis, ok bool) {
+	j := s.JobBySeq(l.Seq)
+	grace = j.Spec.Stages[l.Ref.Stage].Lease.StopGrace
+	if j.Cancelling {
+		if j.CancelGrace > 0 {
+			grace = j.CancelGrace
+		}
+		return task.StopCancel, grace, true
+	}
+	if n := s.NodeByPlace(l.Node); n.Draining && n.DrainUntil <= now {
+		return task.StopDrain, grace, true
+	}
+	return "", 0, false
+}
+
+// NextDrain is the earliest instant at which a draining node's attempts must stop, if any still waits for it.
+func NextDrain(s *fsm.State, now task.Instant) (at task.Instant, ok bool) {
+	for _, n := range s.Nodes() {
+		if n.Draining && n.DrainUntil > now && s.Held(n.Info.ID) > 0 && (!ok || n.DrainUntil < at) {
+			at, ok = n.DrainUntil, true
+		}
+	}
+	return at, ok
+}
