@@ -74,7 +74,7 @@ func countDigits(s string) int {
 	return n
 }
 
-// FormatLength writes a length the way ParseLength reads it: 1h30m. A whole number of one unit stays in it: 90s is 1m30s, 60s is 1m.
+// FormatLength writes a length the way ParseLength reads it: 90m is 1h30m. A day is 24h, as people say; two are 2d.
 func FormatLength(m task.Millis) string {
 	if m == 0 {
 		return "0"
@@ -85,6 +85,9 @@ func FormatLength(m task.Millis) string {
 		m = -m
 	}
 	for _, u := range units {
+		if u.size == task.Day && m < 2*task.Day {
+			continue
+		}
 		if n := m / u.size; n > 0 {
 			b.WriteString(strconv.FormatInt(int64(n), 10))
 			b.WriteString(u.name)

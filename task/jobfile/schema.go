@@ -1,6 +1,9 @@
 package jobfile
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // kind is the type of a key's value.
 type kind uint8
@@ -58,9 +61,9 @@ var schema = []key{
 		like: "labels: {team: video}", also: []string{"tags", "annotations", "metadata"}},
 	{name: "queue", kind: kindText, in: inTop, def: "default", doc: "only default so far", like: "queue: default"},
 	{name: "priority", kind: kindInt, in: inTop, def: "50", doc: "0-100, higher first", like: "priority: 50",
-		also: []string{"nice", "weight"}},
+		also: []string{"nice"}},
 	{name: "idempotency_key", kind: kindText, in: inTop, def: `""`,
-		doc: "same key, same file: the first job; other file: refused. ${VAR} is expanded", like: "idempotency_key: invoices-2026-11",
+		doc: "same key and file again: the first job; ${VAR} is expanded", like: "idempotency_key: invoices-2026-11",
 		also: []string{"dedup_key", "unique_key", "request_id"}},
 	{name: "idempotency_window", kind: kindLength, in: inTop, def: "7d", doc: "how long the key is remembered; 1m-90d",
 		like: "idempotency_window: 7d"},
@@ -77,7 +80,7 @@ var schema = []key{
 		like: `command: [prog, "an argument"]`, also: []string{"cmd", "args", "exec", "entrypoint", "argv"}},
 	{name: "shell", kind: kindWord, in: inWork, def: "auto", words: shells, doc: "auto = sh -e (pwsh on Windows); the machine must have it",
 		like: "shell: bash", also: []string{"interpreter", "executor"}},
-	{name: "env", kind: kindPairs, in: inWork, def: "{}", doc: "texts as written: NO, 1.10, null stay that text, nothing is the empty text; LANJOBS_* is refused",
+	{name: "env", kind: kindPairs, in: inWork, def: "{}", doc: "texts as written; nothing is the empty text; LANJOBS_* is refused",
 		like: "env: {NAME: value}", also: []string{"environment", "variables", "envvars", "vars"}},
 	{name: "env_files", kind: kindTexts, in: inWork, def: "[]", doc: "NAME=value files on the machine, absolute; never stored in the cluster",
 		like: "env_files: [/etc/lanjobs/secrets.env]", also: []string{"env_file", "envFrom", "dotenv"}},
@@ -86,11 +89,11 @@ var schema = []key{
 	{name: "workdir", kind: kindText, in: inWork, def: `""`, doc: `"" = a fresh private directory; else absolute, must exist there`,
 		like: "workdir: /mnt/nas/video", also: []string{"working_dir", "working_directory", "cwd", "chdir", "dir"}},
 	{name: "user", kind: kindText, in: inWork, doc: "run as", unbuilt: true, like: "user: anna", also: []string{"run_as", "username"}},
-	{name: "shards", kind: kindShards, in: inWork, def: "1", doc: "how many pieces, 1-1000000: a number, or one of", like: "shards: 100",
+	{name: "shards", kind: kindShards, in: inWork, def: "1", doc: "how many pieces, 1-1000000: a number, or a map with one of", like: "shards: 100",
 		also: []string{"replicas", "completions", "array", "matrix", "instances", "strategy", "tasks"}, sub: []key{
 			{name: "count", kind: kindInt, in: inSub, doc: "the number", like: "shards: {count: 100}"},
 			{name: "items", kind: kindTexts, in: inSub, doc: "one shard each", like: "shards: {items: [north, south]}", also: []string{"list", "values"}},
-			{name: "files", kind: kindTexts, in: inSub, doc: "one shard per file, from globs: ** is any directories, hidden files must be named; below workdir, else beside the job file",
+			{name: "files", kind: kindTexts, in: inSub, doc: "one per file; globs with **, not of hidden files; below workdir, else the job file's directory",
 				like: `shards: {files: ["in/**/*.jpg"]}`, also: []string{"glob", "globs"}},
 			{name: "lines", kind: kindText, in: inSub, doc: "one shard per line of this file, blank ones skipped", like: "shards: {lines: customers.txt}",
 				also: []string{"file"}},
@@ -117,7 +120,7 @@ var schema = []key{
 		also: []string{"timeout-minutes", "activeDeadlineSeconds", "max_runtime", "time_limit", "walltime"}},
 	{name: "stall_timeout", kind: kindLength, in: inWork, doc: "no output for so long = hung", unbuilt: true, like: "stall_timeout: 10m",
 		also: []string{"heartbeat_timeout"}},
-	{name: "stop_grace", kind: kindLength, in: inWork, def: "30s", doc: "SIGTERM to SIGKILL, at most ttl/3; default 30s or ttl/10, whichever is less",
+	{name: "stop_grace", kind: kindLength, in: inWork, def: "30s", doc: "SIGTERM to SIGKILL; default the less of 30s and ttl/10",
 		like: "stop_grace: 60s", also: []string{"terminationGracePeriod", "terminationGracePeriodSeconds", "kill_timeout", "stop_grace_period"}},
 	{name: "lease", kind: kindMap, in: inWork, doc: "how fast a lost machine is noticed", like: "lease: {ttl: 5m}", sub: []key{
 		{name: "ttl", kind: kindLength, in: inSub, def: "5m", doc: "2s-24h", like: "lease: {ttl: 5m}", also: []string{"duration"}},
@@ -144,9 +147,9 @@ var schema = []key{
 		{name: "fail_fast", kind: kindText, in: inSub, doc: "stop the rest", unbuilt: true, like: "success: {fail_fast: true}", also: []string{"fail-fast"}},
 	}},
 
-	{name: "stages", kind: kindStages, in: inTop, doc: "list, in order; each takes the keys of the work, and", like: "stages: [{name: first, run: ./a.sh}]",
+	{name: "stages", kind: kindStages, in: inTop, doc: "list, in order; each takes the keys of the work, name and when", like: "stages: [{name: first, run: ./a.sh}]",
 		also: []string{"steps", "phases"}},
-	{name: "jobs", kind: kindJobs, in: inTop, doc: "map of names, with an order by needs; each takes the keys of the work, and", like: "jobs: {first: {run: ./a.sh}}",
+	{name: "jobs", kind: kindJobs, in: inTop, doc: "map of names; each takes the keys of the work, needs and when", like: "jobs: {first: {run: ./a.sh}}",
 		also: []string{"groups", "units", "dag"}},
 	{name: "name", kind: kindText, in: inStage, doc: "of a stage in the list, required", like: "name: fetch"},
 	{name: "needs", kind: kindTexts, in: inJob, def: "[]", doc: "jobs that must be done first", like: "needs: [fetch]",
@@ -189,5 +192,11 @@ func find(keys []key, name string) *key {
 
 // fold makes spellings of one word alike: Time-Out, time_out and timeout.
 func fold(s string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(s))
+	var b strings.Builder
+	for _, r := range s {
+		if r != '-' && r != '_' && r != ' ' {
+			b.WriteRune(unicode.ToLower(r))
+		}
+	}
+	return b.String()
 }

@@ -66,14 +66,15 @@ func callIt(prefix string, k *key, unbuilt bool) string {
 	case k.in == inJob:
 		return `the order is written as "needs" in jobs: jobs: {b: {needs: [a], …}}`
 	case k.like != "":
-		return s + ": " + k.like
+		return s + ", as in " + k.like
 	}
 	return s
 }
 
 func alike(keys []key, word string) *key {
+	word = fold(word)
 	for i := range keys {
-		if fold(keys[i].name) == fold(word) {
+		if fold(keys[i].name) == word {
 			return &keys[i]
 		}
 	}
@@ -81,8 +82,9 @@ func alike(keys []key, word string) *key {
 }
 
 func synonym(keys []key, word string) *key {
+	word = fold(word)
 	for i := range keys {
-		if slices.ContainsFunc(keys[i].also, func(s string) bool { return fold(s) == fold(word) }) {
+		if slices.ContainsFunc(keys[i].also, func(s string) bool { return fold(s) == word }) {
 			return &keys[i]
 		}
 	}
@@ -113,6 +115,7 @@ func nearest(words []string, word string) string {
 	if len(word) > longestWord {
 		return ""
 	}
+	word = fold(word)
 	limit := 1
 	if len(word) >= 6 {
 		limit = 2
@@ -122,7 +125,10 @@ func nearest(words []string, word string) string {
 		if len(w) > longestWord || len(w) < 3 {
 			continue
 		}
-		if d := distance(fold(w), fold(word)); d <= limit {
+		if diff := len(w) - len(word); diff > limit+2 || diff < -limit-2 {
+			continue // the two are for - and _, which do not count
+		}
+		if d := distance(fold(w), word); d <= limit {
 			best, limit = w, d-1
 		}
 	}

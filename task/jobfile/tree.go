@@ -26,44 +26,47 @@ type survey struct {
 func (l *loader) bounded(root *yaml.Node) bool {
 	seen := map[*yaml.Node]*survey{} // of anchored nodes
 	ok := true
+	var deep, big *yaml.Node // the first nodes beyond the bounds
 	var visit func(n *yaml.Node) survey
 	visit = func(n *yaml.Node) survey {
 		if n.Kind == yaml.AliasNode {
 			s := seen[n.Alias]
 			if s == nil || s.open {
-				l.fault(placeOf(n, l.lines), "", fmt.Sprintf("%q is used inside itself", n.Value), "")
+				l.faultAt(n, "", fmt.Sprintf("%q is used inside itself", n.Value), "")
 				ok = false
 				return survey{nodes: 1}
 			}
-			return survey{nodes: min(s.nodes, maxNodes+1), depth: s.depth + 1}
+			if s.depth+1 > maxAliasDepth && deep == nil {
+				deep = n
+			}
+			return survey{nodes: s.nodes, depth: s.depth + 1}
 		}
 		s := &survey{nodes: 1, open: true}
 		if n.Anchor != "" {
 			seen[n] = s
 		}
 		if n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str" && n.Tag != "!!map" && n.Tag != "!!seq" {
-			l.fault(placeOf(n, l.lines), "", fmt.Sprintf("the tag %s has no meaning in a job file", quote(n.Tag)), "remove it")
+			l.faultAt(n, "", fmt.Sprintf("the tag %s has no meaning in a job file", quote(n.Tag)), "remove it")
 			ok = false
 		}
 		for _, c := range n.Content {
 			inner := visit(c)
-			s.nodes = min(s.nodes+inner.nodes, maxNodes+1)
+			if s.nodes = min(s.nodes+inner.nodes, maxNodes+1); s.nodes > maxNodes && big == nil {
+				big = c
+			}
 			s.depth = max(s.depth, inner.depth)
 		}
 		s.open = false
 		return *s
 	}
-	s := visit(root)
-	switch {
-	case !ok:
-	case s.depth > maxAliasDepth:
-		l.whole("", fmt.Sprintf("aliases (*name) more than %d deep inside each other", maxAliasDepth), "write the values out")
-	case s.nodes > maxNodes:
-		l.whole("", fmt.Sprintf("aliases (*name) make this file grow to more than %d values", maxNodes), "write the values out")
-	default:
-		return true
+	visit(root)
+	if deep != nil {
+		l.faultAt(deep, "", fmt.Sprintf("aliases (*name) more than %d deep inside each other", maxAliasDepth), "write the values out")
 	}
-	return false
+	if big != nil {
+		l.faultAt(big, "", fmt.Sprintf("aliases (*name) make this file grow to more than %d values", maxNodes), "write the values out")
+	}
+	return ok && deep == nil && big == nil
 }
 
 // deref follows an alias to its node. bounded has shown that this ends.
@@ -92,7 +95,7 @@ func (l *loader) entries(n *yaml.Node, path string) []entry {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := deref(n.Content[i]), n.Content[i+1]
 		if k.Kind != yaml.ScalarNode {
-			l.fault(placeOf(n.Content[i], l.lines), path, "a key must be a plain word, not a list or map", "")
+			l.faultAt(n.Content[i], path, "a key must be a plain word, not a list or map", "")
 			continue
 		}
 		if k.Tag == "!!merge" {
@@ -122,7 +125,7 @@ func (l *loader) entries(n *yaml.Node, path string) []entry {
 }
 
 func (l *loader) twice(second, first *yaml.Node, path string) {
-	l.fault(placeOf(second, l.lines), join(path, second.Value),
+	l.faultAt(second, join(path, second.Value),
 		fmt.Sprintf("key %s is given twice, first at line %d", quote(second.Value), first.Line), "remove one of them")
 }
 
@@ -135,7 +138,7 @@ func (l *loader) merged(v *yaml.Node, path string) []*yaml.Node {
 	var out []*yaml.Node
 	for _, m := range list {
 		if deref(m).Kind != yaml.MappingNode {
-			l.fault(placeOf(m, l.lines), path, "<< takes a map or a list of maps", "as in <<: *base, with x-base: &base {…} at the top level")
+			l.faultAt(m, path, "<< takes a map or a list of maps", "as in <<: *base, with x-base: &base {…} at the top level")
 			continue
 		}
 		out = append(out, deref(m))
@@ -151,6 +154,9 @@ func placeOf(n *yaml.Node, lines []string) place {
 		p.width = 1 + utf8.RuneCountInString(n.Value)
 	case n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 	case n.Line > 0 && n.Line <= len(lines):
+		if len(lines[n.Line-1]) > longestExcerpt*utf8.UTFMax {
+			break // nothing will be underlined in it
+		}
 		line := []rune(lines[n.Line-1])
 		if n.Column > len(line) {
 			break
@@ -193,8 +199,8 @@ func quotedWidth(rest string) int {
 
 // join makes a path of a map's path and a key.
 func join(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

@@ -1,0 +1,253 @@
+package jobfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lanjobs/task"
+)
+
+// Bounds that only the rules know.
+const (
+	minRetain      = task.Minute
+	minWindow      = task.Minute
+	maxWindow      = 90 * task.Day
+	maxLabels      = 64
+	maxLabelValue  = 255
+	maxKey         = 255
+	maxDescription = 4 << 10
+)
+
+// ruleFault is a rule that a Spec breaks: in which stage (-1: none), which fields are in it, the one to blame first.
+type ruleFault struct {
+	stage      int
+	fields     []string
+	message    string
+	suggestion string
+}
+
+// Check tells what is wrong with a Spec, wherever it came from. A server calls it before anything reaches the log: an
+// entry that a replica cannot apply would bring all of them down, at each start again.
+func Check(spec *task.Spec) []task.Fault {
+	if spec == nil {
+		return []task.Fault{{Message: "there is no job"}}
+	}
+	var out []task.Fault
+	check(spec, func(r ruleFault) {
+		f := task.Fault{Path: r.fields[0], Message: r.message, Suggestion: r.suggestion}
+		if r.stage >= 0 {
+			f.Path = fmt.Sprintf("stages[%d].%s", r.stage, f.Path)
+			if len(spec.Stages) > 1 {
+				f.Message = "stage " + quote(spec.Stages[r.stage].Name) + ": " + f.Message
+			}
+		}
+		if len(out) < maxFaults {
+			out = append(out, f)
+		}
+	})
+	return out
+}
+
+// check runs all rules.
+func check(spec *task.Spec, say func(ruleFault)) {
+	c := &checker{say: say, stage: -1}
+	c.job(spec)
+	c.files(spec.Files)
+	if n := len(spec.Stages); n < 1 || n > task.MaxStages {
+		c.fault(fmt.Sprintf("%d stages are not from 1 to %d", n, task.MaxStages), "", "stages")
+		return // what follows costs more than their number
+	}
+	c.graph(spec.Stages)
+	total := 0
+	for i := range spec.Stages {
+		c.stage = i
+		c.stageSpec(&spec.Stages[i])
+		total += min(max(spec.Stages[i].Shards, 0), task.MaxShards)
+	}
+	c.stage = -1
+	if total > task.MaxShards {
+		c.fault(fmt.Sprintf("all stages together have more than %d shards", task.MaxShards), "", "stages")
+	}
+	c.size(spec)
+}
+
+// checker runs the rules of one place of a Spec.
+type checker struct {
+	say   func(ruleFault)
+	stage int
+}
+
+func (c *checker) fault(message, suggestion string, fields ...string) {
+	c.say(ruleFault{c.stage, fields, message, suggestion})
+}
+
+// between checks a number.
+func (c *checker) between(field string, v, low, high int) {
+	if v < low || v > high {
+		c.fault(fmt.Sprintf("%s %d is not from %d to %d", field, v, low, high), "", field)
+	}
+}
+
+// length checks a length of time.
+func (c *checker) length(field string, v, low, high task.Millis) {
+	if v < low || v > high {
+		c.fault(fmt.Sprintf("%s %s is not from %s to %s", field, FormatLength(v), FormatLength(low), FormatLength(high)), "", field)
+	}
+}
+
+// text checks what is shown or handed on as one text.
+func (c *checker) text(field, v string, longest int, lines bool) {
+	switch bad := badText(v); {
+	case bad != "":
+		c.fault(field+" "+bad, "", field)
+	case len(v) > longest:
+		c.fault(fmt.Sprintf("%s is longer than %d bytes", field, longest), "", field)
+	case hasControl(v, lines):
+		c.fault(fmt.Sprintf("%s %s has control characters", field, quote(v)), "", field)
+	}
+}
+
+// name checks the name of a job or stage.
+func (c *checker) name(what, v string) {
+	if v == "" {
+		c.fault("the "+what+" has no name", "add  name: first", "name")
+	} else if !validName(v) {
+		c.fault(fmt.Sprintf("%s name %s is not allowed", what, quote(v)), suggestName(v), "name")
+	}
+}
+
+func (c *checker) job(spec *task.Spec) {
+	c.name("job", spec.Name)
+	c.text("description", spec.Description, maxDescription, true)
+	if spec.Queue != defaultQueue {
+		c.fault(fmt.Sprintf("queue %s: named queues are not built yet", quote(spec.Queue)), "write queue: default, or leave it out", "queue")
+	}
+	c.between("priority", spec.Priority, 0, 100)
+	c.text("idempotency_key", spec.IdempotencyKey, maxKey, false)
+	c.length("idempotency_window", spec.IdempotencyWindow, minWindow, maxWindow)
+	c.length("retain", spec.Retain, minRetain, MaxLength)
+	if len(spec.Labels) > maxLabels {
+		c.fault(fmt.Sprintf("more than %d labels", maxLabels), "", "labels")
+	}
+	for i, kv := range spec.Labels {
+		field := "labels." + kv.Name
+		if !validLabel(kv.Name) {
+			c.fault(fmt.Sprintf("label %s is not allowed", quote(kv.Name)), "a label's name has letters, digits and - _ . /, begins with a letter or digit, and is at most 63 long", field)
+		}
+		if bad := badText(kv.Value); bad != "" || len(kv.Value) > maxLabelValue || hasControl(kv.Value, false) {
+			c.fault(fmt.Sprintf("label %s: %s is not allowed", quote(kv.Name), quote(kv.Value)), fmt.Sprintf("one line of at most %d bytes", maxLabelValue), field)
+		}
+		if i > 0 && spec.Labels[i-1].Name >= kv.Name {
+			c.fault("labels are not sorted, or one is there twice", "", field)
+		}
+	}
+}
+
+func (c *checker) files(files []task.File) {
+	total := 0
+	for i, f := range files {
+		total += len(f.Data)
+		if !fs.ValidPath(f.Name) || f.Name == "." || badText(f.Name) != "" || hasControl(f.Name, false) || strings.ContainsAny(f.Name, `\:`) {
+			c.fault(fmt.Sprintf("files: %s is not allowed as a name", quote(f.Name)), `a relative name without .. and \ and :`, "files")
+		}
+		if f.Mode > 0o777 {
+			c.fault(fmt.Sprintf("files: %s has mode 0%o", quote(f.Name), f.Mode), "", "files")
+		}
+		if i > 0 && files[i-1].Name >= f.Name {
+			c.fault("files are not sorted, or one is there twice", "", "files")
+		}
+		if i > 0 && strings.HasPrefix(f.Name, files[i-1].Name+"/") {
+			c.fault(fmt.Sprintf("files: %s is a file and a directory", quote(files[i-1].Name)), "", "files")
+		}
+	}
+	if total > task.MaxFilesBytes {
+		c.fault(fmt.Sprintf("files have %d KiB in all, more than %d", total>>10, task.MaxFilesBytes>>10), "big ones belong on a shared folder", "files")
+	}
+}
+
+// graph checks names and needs: each need exists, and following them never leads back.
+func (c *checker) graph(stages []task.StageSpec) {
+	index := map[string]int{}
+	for i, s := range stages {
+		c.stage = i
+		c.name("stage", s.Name)
+		if j, ok := index[s.Name]; ok {
+			c.fault(fmt.Sprintf("stage name %s is given twice", quote(s.Name)), "the other one is stage "+strconv.Itoa(j+1), "name")
+			continue
+		}
+		index[s.Name] = i
+	}
+	const fresh, open, done = 0, 1, 2
+	state := make([]int, len(stages))
+	var path []int
+	var visit func(i int)
+	visit = func(i int) {
+		if n := len(stages[i].Needs); n > task.MaxStages {
+			c.stage, state[i] = i, done
+			c.fault(fmt.Sprintf("%d needs, more than %d", n, task.MaxStages), "", "needs")
+			return
+		}
+		state[i] = open
+		path = append(path, i)
+		for n, need := range stages[i].Needs {
+			j, ok := index[need]
+			c.stage = i
+			field := fmt.Sprintf("needs[%d]", n)
+			switch {
+			case !ok:
+				c.fault(fmt.Sprintf("needs %s, which is not there", quote(need)), didYouMean(stageNames(stages), need), field)
+			case slices.Contains(stages[i].Needs[:n], need):
+				c.fault(fmt.Sprintf("needs %s twice", quote(need)), "", field)
+			case state[j] == open:
+				c.fault("a cycle: "+cycle(stages, path[slices.Index(path, j):]), "one of them must not need the next", field)
+			case state[j] == fresh:
+				visit(j)
+			}
+		}
+		path = path[:len(path)-1]
+		state[i] = done
+	}
+	for i := range stages {
+		if state[i] == fresh {
+			visit(i)
+		}
+	}
+	c.stage = -1
+}
+
+func cycle(stages []task.StageSpec, path []int) string {
+	var b strings.Builder
+	for _, i := range path {
+		b.WriteString(stages[i].Name + " needs ")
+	}
+	return b.String() + stages[path[0]].Name
+}
+
+func stageNames(stages []task.StageSpec) []string {
+	var out []string
+	for _, s := range stages {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// size checks what the cluster would have to store.
+func (c *checker) size(spec *task.Spec) {
+	if bad := badText(spec.Source); bad != "" {
+		c.fault("the source "+bad, "", "source")
+	}
+	if len(spec.Source) > task.MaxJobFileBytes {
+		c.fault(fmt.Sprintf("the source is larger than %d KiB", task.MaxJobFileBytes>>10), "", "source")
+	}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		c.fault("the job cannot be written as JSON: "+err.Error(), "", "source")
+	} else if len(data) > task.MaxSpecBytes {
+		c.fault(fmt.Sprintf("the job has %d KiB with its lists and files, more than %d", len(data)>>10, task.MaxSpecBytes>>10),
+			"fewer or shorter shard items, or smaller files", "source")
+	}
+}
