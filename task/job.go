@@ -12,7 +12,7 @@ type Spec struct {
 	IdempotencyWindow Millis      `json:"idempotency_window,omitempty"`
 	Retain            Millis      `json:"retain"`
 	Files             []File      `json:"files,omitempty"`
-	Stages            []StageSpec `json:"stages"`
+	Stages            []StageSpec `json:"stages"`           // each after those it needs
 	Source            string      `json:"source,omitempty"` // the job file as submitted
 }
 

@@ -32,6 +32,9 @@ func (p RetryPolicy) Wait(n int, seed uint64) Millis {
 	if n < 1 {
 		n = 1
 	}
+	if p.Initial <= 0 {
+		return 0 // and not 0 × infinity, which machines turn into different numbers
+	}
 	w := float64(p.Initial) * math.Pow(max(p.Factor, 1), float64(n-1))
 	w = min(w, float64(p.Max))
 	if p.JitterPct > 0 {

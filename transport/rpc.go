@@ -23,8 +23,10 @@ const (
 	MethodProgress   Method = "progress"
 	MethodSpec       Method = "spec"
 	MethodAPI        Method = "api"      // a client's API request forwarded to the leader
-	MethodTransfer   Method = "transfer" // to a voter: is it ready to take over leadership (ping with last index)
 	MethodReadLog    Method = "log.read" // to the node that ran an attempt: its output
+	MethodWho        Method = "who"      // to any member: who leads, by what it knows
+	MethodPing       Method = "ping"     // to a member with a log: how far it is
+	MethodJoin       Method = "join"     // to the leader: a joiner's request that came to another member
 )
 
 // Caller sends one call to a node and decodes the answer into reply (both MessagePack by Encode and Decode). A call to the

@@ -47,6 +47,7 @@ func Load(name string, data []byte, o Options) (*task.Spec, []task.Fault) {
 	if len(l.all) > 0 {
 		return nil, l.sorted()
 	}
+	spec.Stages = inOrder(spec.Stages)
 	return spec, nil
 }
 

@@ -1,0 +1,183 @@
+package runner
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lanjobs/task"
+)
+
+// order is what a test tells an agent in a process of its own, on its standard input.
+type order struct {
+	Do         string
+	Assignment *task.Assignment
+	Spec       *task.Spec
+	X          task.ExecutionID
+	Term, Kill time.Duration // from now
+	Reason     task.StopReason
+	Grace      task.Millis
+}
+
+// word is what it answers.
+type word struct {
+	Held []Held `json:",omitempty"`
+	Exit *Exit  `json:",omitempty"`
+	Open bool   `json:",omitempty"`
+}
+
+// agentMain is an agent: a runner that obeys its input until that ends, or it is killed.
+func agentMain(args []string) int {
+	exe, _ := os.Executable()
+	r, err := Open(context.Background(), Config{Dir: args[0], Exe: exe, NodeName: "nas", Backend: &fakeBackend{}, GuardIdle: time.Second})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var mu sync.Mutex
+	say := func(w word) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(jsonOf(w))
+	}
+	say(word{Open: true, Held: r.Held()})
+	go func() {
+		for e := range r.Exits() {
+			say(word{Exit: &e})
+		}
+	}()
+	in := json.NewDecoder(os.Stdin)
+	for {
+		var o order
+		if in.Decode(&o) != nil {
+			break
+		}
+		switch o.Do {
+		case "start":
+			if err := r.Start(o.Assignment, o.Spec, deadlinesIn(o.Term, o.Kill)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		case "extend":
+			r.Extend(o.X, deadlinesIn(o.Term, o.Kill))
+		case "stop":
+			r.Stop(o.X, o.Reason, o.Grace)
+		case "forget":
+			r.Forget(o.X)
+		}
+	}
+	_ = r.Close()
+	return 0
+}
+
+// agent is such a process, seen from the test.
+type agent struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	to    *json.Encoder
+	words chan word
+	held  []Held
+}
+
+func newAgent(t *testing.T, dir string) *agent {
+	t.Helper()
+	needUnix(t)
+	a := &agent{t: t, cmd: exec.Command(self(t), "agent", dir), words: make(chan word, 100)}
+	in, err := a.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cmd.Stderr = os.Stderr
+	a.to = json.NewEncoder(in)
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(a.words)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var w word
+			if json.Unmarshal(lines.Bytes(), &w) == nil {
+				a.words <- w
+			}
+		}
+	}()
+	t.Cleanup(a.kill)
+	if w := a.hear(); w.Open {
+		a.held = w.Held
+	} else {
+		t.Fatalf("agent did not open: %+v", w)
+	}
+	return a
+}
+
+func (a *agent) hear() word {
+	a.t.Helper()
+	select {
+	case w := <-a.words:
+		return w
+	case <-time.After(untilBound):
+		a.t.Fatal("agent says nothing")
+		return word{}
+	}
+}
+
+func (a *agent) exit(x task.ExecutionID) Exit {
+	a.t.Helper()
+	for {
+		w := a.hear()
+		if w.Exit == nil {
+			a.t.Fatalf("waiting for the end of %s, heard %+v", x, w)
+		}
+		if w.Exit.Assignment.Execution() == x {
+			return *w.Exit
+		}
+	}
+}
+
+func (a *agent) tell(o order) {
+	a.t.Helper()
+	if err := a.to.Encode(o); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *agent) start(as *task.Assignment, spec *task.Spec, term, kill time.Duration) task.ExecutionID {
+	a.t.Helper()
+	a.tell(order{Do: "start", Assignment: as, Spec: spec, Term: term, Kill: kill})
+	return as.Execution()
+}
+
+// kill is SIGKILL, as a crash would be.
+func (a *agent) kill() {
+	if a.cmd.ProcessState == nil {
+		_ = a.cmd.Process.Kill()
+		_ = a.cmd.Wait()
+	}
+}
+
+func (a *agent) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func taskMain(args []string) int {
+	c, err := NewTaskClient(os.Getenv, SystemClock())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	return taskCommand(c, args)
+}

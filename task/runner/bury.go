@@ -1,0 +1,185 @@
+package runner
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lanjobs/task"
+)
+
+// bury settles a dead guard: kills what it left, then ends its attempts as its journal says, and those that it does not tell the
+// end of as lost. Its journal stays until all of them are forgotten.
+func (r *Runner) bury(id string) error {
+	j, card, err := openJournal(journalPath(r.cfg.Dir, id))
+	if errors.Is(err, fs.ErrNotExist) {
+		j, card, err = nil, &hello{}, nil // it left with nothing in hand
+	}
+	if err != nil {
+		return err
+	}
+	left := r.leftBy(id, j)
+	r.killTrees(left, 0, card.Cgroup)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.links, id)
+	_ = os.Remove(r.guardSocket(id))
+	for _, a := range left {
+		a.link, a.grave = nil, j
+		exit := &exitRecord{GuardDied: true}
+		if j == nil {
+			r.endLocked(a, exit)
+			continue
+		}
+		switch e := j.live[a.x]; {
+		case e == nil: // handed over, but it died before reading it
+			a.grave = nil
+		case e.exit != nil:
+			exit = e.exit
+		default:
+			if err := j.ended(a.x, exit); err != nil {
+				r.log.Warn("journal not written", "error", err)
+			}
+		}
+		r.endLocked(a, exit)
+	}
+	if j != nil && len(j.live) == 0 {
+		return j.close()
+	}
+	return nil
+}
+
+// leftBy are the attempts of a dead guard: those that this agent handed to it, and those in its journal.
+func (r *Runner) leftBy(id string, j *journal) []*attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*attempt
+	for _, a := range r.attempts {
+		if a.link != nil && a.link.hello.ID == id && !(a.ended && j == nil) {
+			out = append(out, a)
+		}
+	}
+	if j == nil {
+		return out
+	}
+	for x, e := range j.live {
+		if r.attempts[x] != nil {
+			continue
+		}
+		if a := r.restore(x, e.record); a != nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// forgetDead is called with mu held.
+func (r *Runner) forgetDead(j *journal, x task.ExecutionID) {
+	err := j.forget(x)
+	if len(j.live) == 0 {
+		err = errors.Join(err, j.close())
+	}
+	if err != nil {
+		r.log.Warn("journal not written", "error", err)
+	}
+}
+
+// strayBound is how long processes may take to die before the agent goes on without their death.
+const strayBound = 5 * time.Second
+
+// killTrees kills the processes of attempts in place of their guard: dead if guard is 0, else frozen.
+func (r *Runner) killTrees(attempts []*attempt, guard int, cgroup string) {
+	if cgroup != "" && guard == 0 {
+		removeCgroup(cgroup, func() { <-r.clock.After(5 * time.Millisecond) })
+	}
+	r.mu.Lock()
+	var targets []target
+	mains := map[int]bool{}
+	for _, a := range attempts {
+		targets = append(targets, target{pid: a.pid, mark: markName + "=" + r.paths(a.x).dir})
+	}
+	for _, a := range r.attempts {
+		if a.pid != 0 && !a.ended {
+			mains[a.pid] = true
+		}
+	}
+	r.mu.Unlock()
+	if len(targets) == 0 {
+		return
+	}
+	r.untilNone(func() (int, error) { return sweepTargets(targets, guard, mains) })
+}
+
+// target is one attempt to be killed from outside.
+type target struct {
+	pid  int // 0 = unknown
+	mark string
+}
+
+// untilNone repeats a killing search until it finds nothing.
+func (r *Runner) untilNone(search func() (int, error)) {
+	begin := r.clock.Awake()
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		n, err := search()
+		switch {
+		case err != nil:
+			r.log.Error("cannot search for processes", "error", err)
+			return
+		case n == 0:
+			return
+		case r.clock.Awake()-begin > strayBound:
+			r.log.Error("processes do not die", "count", n)
+			return
+		}
+		<-r.clock.After(wait)
+	}
+}
+
+// killStrays is the last net of Open: whatever carries a mark of this folder and is no attempt that a living guard runs (I13).
+func (r *Runner) killStrays() {
+	r.mu.Lock()
+	keep := map[task.ExecutionID]bool{}
+	for x, a := range r.attempts {
+		keep[x] = !a.ended
+	}
+	r.mu.Unlock()
+	prefix := markPrefix(r.cfg.Dir)
+	r.untilNone(func() (int, error) { return sweepStrays(prefix, keep) })
+}
+
+// findTrash puts what lies in the attempt folder and belongs to nobody into the bin.
+func (r *Runner) findTrash() error {
+	entries, err := os.ReadDir(filepath.Join(r.cfg.Dir, "attempt"))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := map[task.ExecutionID]bool{}
+	for _, e := range entries {
+		id, _, _ := strings.Cut(e.Name(), ".")
+		x := task.ExecutionID(id)
+		if r.attempts[x] == nil && !seen[x] {
+			seen[x] = true
+			r.discard(r.paths(x))
+		}
+	}
+	return r.oldWords()
+}
+
+// oldWords removes the words of guards that are gone and whose journals are too.
+func (r *Runner) oldWords() error {
+	logs, err := filepath.Glob(filepath.Join(guardDir(r.cfg.Dir), "*.log"))
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		if _, err := os.Stat(strings.TrimSuffix(l, ".log") + ".journal"); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(l)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupPool gives each running command a control group (version 2) of its own, below the guard's, where the system allows it.
+// A group holds everything that was ever started in it, whatever it did to its session, parents or environment, and dies with one
+// write. Groups are used again, since making and removing one for each short task would cost more than the task.
+//
+// A nil pool and a nil slot are valid: then trees are found by searching alone.
+type cgroupPool struct {
+	dir    string
+	mu     sync.Mutex
+	free   []*cgroupSlot
+	made   int
+	broken bool
+}
+
+type cgroupSlot struct {
+	dir   string
+	fd    int // of the directory, for clone
+	procs int // of cgroup.procs, kept open: empty is asked at every end
+}
+
+// openCgroups returns nil where control groups of version 2 are missing or not ours to use.
+func openCgroups(id string) *cgroupPool {
+	own, ok := ownCgroup()
+	if !ok {
+		return nil
+	}
+	p := &cgroupPool{dir: filepath.Join(own, "lanjobs-"+id)}
+	if err := os.Mkdir(p.dir, 0o755); err != nil {
+		return nil
+	}
+	slot := p.get()
+	if slot == nil || unix.Access(filepath.Join(slot.dir, "cgroup.kill"), unix.W_OK) != nil { // since Linux 5.14
+		p.close(func() {})
+		return nil
+	}
+	p.put(slot)
+	return p
+}
+
+// ownCgroup is the directory of this process's group.
+func ownCgroup() (string, bool) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", false
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.SplitSeq(string(mounts), "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		f := strings.Fields(before) // id, parent, device, root, mount point, …
+		if !strings.HasPrefix(after, "cgroup2 ") || len(f) < 5 {
+			continue
+		}
+		for g := range strings.SplitSeq(string(groups), "\n") {
+			path, ok := strings.CutPrefix(g, "0::")
+			below, inside := strings.CutPrefix(path, strings.TrimSuffix(f[3], "/"))
+			if ok && inside {
+				return filepath.Join(f[4], below), true
+			}
+		}
+	}
+	return "", false
+}
+
+func (p *cgroupPool) get() *cgroupSlot {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken {
+		return nil
+	}
+	if n := len(p.free); n > 0 {
+		s := p.free[n-1]
+		p.free = p.free[:n-1]
+		return s
+	}
+	s, err := makeSlot(filepath.Join(p.dir, "c"+strconv.Itoa(p.made)))
+	p.made++
+	p.broken = err != nil
+	return s
+}
+
+func makeSlot(dir string) (*cgroupSlot, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	procs, err := unix.Open(filepath.Join(dir, "cgroup.procs"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return &cgroupSlot{dir, fd, procs}, nil
+}
+
+// put takes a slot back. One that still holds an unkillable process is not used again.
+func (p *cgroupPool) put(s *cgroupSlot) {
+	if s == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.empty() {
+		p.free = append(p.free, s)
+		return
+	}
+	s.release()
+}
+
+// refuse stops the use of groups for good: the system lets us make them but start nothing in them.
+func (p *cgroupPool) refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = true
+}
+
+func (p *cgroupPool) close(pause func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = true
+	for _, s := range p.free {
+		s.release()
+	}
+	removeCgroup(p.dir, pause)
+}
+
+func (s *cgroupSlot) release() {
+	_ = unix.Close(s.fd)
+	_ = unix.Close(s.procs)
+}
+
+// empty tells whether no process is in it; one that has ended but is not reaped does not count.
+func (s *cgroupSlot) empty() bool {
+	var b [16]byte
+	n, err := unix.Pread(s.procs, b[:], 0)
+	return err == nil && n == 0
+}
+
+func (s *cgroupSlot) kill() {
+	if s != nil {
+		_ = os.WriteFile(filepath.Join(s.dir, "cgroup.kill"), []byte("1"), 0)
+	}
+}
+
+// removeCgroup kills what is in a guard's groups and removes them. It is tried for a moment, since the killed take one to leave;
+// an empty group that stays behind harms nobody.
+func removeCgroup(dir string, pause func()) {
+	if !strings.HasPrefix(filepath.Base(dir), "lanjobs-") {
+		return
+	}
+	for range 20 {
+		subs, err := os.ReadDir(dir)
+		if err != nil {
+			return
+		}
+		for _, s := range subs {
+			if s.IsDir() {
+				sub := filepath.Join(dir, s.Name())
+				_ = os.WriteFile(filepath.Join(sub, "cgroup.kill"), []byte("1"), 0)
+				_ = unix.Rmdir(sub)
+			}
+		}
+		if unix.Rmdir(dir) == nil {
+			return
+		}
+		pause()
+	}
+}

@@ -1,0 +1,195 @@
+package runner
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"lanjobs/task"
+)
+
+// endpoint is what one running task talks to (UX 3): HTTP/1.1 on a socket of its own, there as long as it runs. It lives in the
+// agent and is opened again at the same place by the next one.
+type endpoint struct {
+	r      *Runner
+	x      task.ExecutionID
+	a      *task.Assignment
+	rec    *record
+	paths  paths
+	server *http.Server
+	listen net.Listener
+	ctx    context.Context // ends with the endpoint
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	saving   sync.Mutex // one checkpoint after the other reaches the disk
+	savedSeq uint64
+
+	mu       sync.Mutex
+	closed   bool
+	telling  bool // progress was sent less than a second ago
+	progress *string
+}
+
+// openEndpoint makes the socket; connections wait in it until serve.
+func (r *Runner) openEndpoint(a *attempt) (*endpoint, error) {
+	l, err := r.listenTask(a)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	e := &endpoint{r: r, x: a.x, a: &a.assignment, rec: a.record, paths: r.paths(a.x), listen: l, ctx: ctx, cancel: cancel}
+	return e, nil
+}
+
+// endpointKey finds the endpoint in a request's context.
+type endpointKey struct{}
+
+// serve answers from now on.
+func (e *endpoint) serve() {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	ctx := context.WithValue(e.ctx, endpointKey{}, e)
+	e.server = &http.Server{
+		Handler:           e.r.routes,
+		ReadHeaderTimeout: time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          e.r.httpLog,
+		Protocols:         &protocols,
+	}
+	e.wg.Go(func() { _ = e.server.Serve(e.listen) }) // ends with close
+}
+
+// close ends the listener, the connections and what they were waiting for.
+func (e *endpoint) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.cancel()
+	_ = e.listen.Close()
+	if e.server != nil {
+		_ = e.server.Close()
+	}
+	e.wg.Wait()
+}
+
+// serveEndpoint opens a reattached attempt's endpoint again; mu is held.
+func (r *Runner) serveEndpoint(a *attempt) {
+	e, err := r.openEndpoint(a)
+	if err != nil {
+		r.log.Error("task endpoint", "execution", a.x, "error", err)
+		return // the task's own helper repeats until its deadline, which the guard obeys
+	}
+	a.endpoint = e
+	e.serve()
+}
+
+// answer is a handler that leaves errors to problem.
+type answer func(e *endpoint, w http.ResponseWriter, req *http.Request) error
+
+func wrap(h answer) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		e, ok := req.Context().Value(endpointKey{}).(*endpoint)
+		if !ok {
+			writeProblem(w, task.ErrNotFound)
+			return
+		}
+		if secret := e.rec.Secret; secret != "" &&
+			subtle.ConstantTimeCompare([]byte(req.Header.Get("Authorization")), []byte("Bearer "+secret)) != 1 {
+			writeProblem(w, task.NewProblem(task.ErrNotAllowed, "no valid token", "send Authorization: Bearer with LANJOBS_TOKEN"))
+			return
+		}
+		if err := h(e, w, req); err != nil {
+			writeProblem(w, err)
+		}
+	}
+}
+
+// leased lets a handler through only while the lease holds by the local deadline: what comes later could not be accepted, and
+// must not wait for a network to be told so (R11, R13).
+func leased(h func(e *endpoint, b Backend, w http.ResponseWriter, req *http.Request) error) http.HandlerFunc {
+	return wrap(func(e *endpoint, w http.ResponseWriter, req *http.Request) error {
+		b, err := e.backend()
+		if err != nil {
+			return err
+		}
+		if d, ok := b.Lease(e.x); !ok || e.r.clock.Boot() >= d.End {
+			return task.ErrStaleToken
+		}
+		return h(e, b, w, req)
+	})
+}
+
+func (e *endpoint) backend() (Backend, error) {
+	if b := e.r.getBackend(); b != nil {
+		return b, nil
+	}
+	return nil, task.NewProblem(task.ErrNoLeader, "this node is just starting", "repeat the request")
+}
+
+// leaseLost is the code that tasks know for task.ErrStaleToken (UX 3).
+const leaseLost = "lease_lost"
+
+func writeProblem(w http.ResponseWriter, err error) {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		err = task.NewProblem(task.ErrTooLarge, "the body is larger than allowed", "store the data elsewhere and send its name")
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = task.NewProblem(task.ErrNoLeader, "no answer in time", "repeat the request")
+	}
+	p := *task.Explain(err)
+	status := statusOf(p.Code)
+	if p.Code == task.Explain(task.ErrStaleToken).Code {
+		p.Code = leaseLost
+		p.Hint = "stop now: another execution may own this shard"
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(p) // whoever asked is gone if this fails
+}
+
+// statusOf: 409 says one thing only, since scripts stop at it; a changed version is 412.
+func statusOf(code string) int {
+	switch code {
+	case "stale_token":
+		return http.StatusConflict
+	case "conflict":
+		return http.StatusPreconditionFailed
+	case "not_found":
+		return http.StatusNotFound
+	case "invalid":
+		return http.StatusBadRequest
+	case "not_allowed":
+		return http.StatusForbidden
+	case "too_large":
+		return http.StatusRequestEntityTooLarge
+	case "no_leader":
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}
+
+func writeText(w http.ResponseWriter, text string) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func readBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
+}

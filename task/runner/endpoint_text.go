@@ -1,0 +1,89 @@
+package runner
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"lanjobs/task"
+)
+
+// progressText reads what tasks send as progress: "40%", "3/10", "done=3&total=10", "percent=40", any with a text behind it
+// ("3/10 encoding", "done=3&total=10&text=encoding") or a text alone. The result is "3/10 encoding".
+func progressText(body string) (string, error) {
+	body = strings.TrimSpace(body)
+	form, err := url.ParseQuery(body)
+	isForm := err == nil && (form.Has("done") || form.Has("percent") || form.Has("text"))
+	text := body
+	if isForm {
+		var parts []string
+		switch {
+		case form.Has("done") && form.Has("total"):
+			parts = append(parts, form.Get("done")+"/"+form.Get("total"))
+		case form.Has("done"):
+			parts = append(parts, form.Get("done"))
+		case form.Has("percent"):
+			parts = append(parts, strings.TrimSuffix(form.Get("percent"), "%")+"%")
+		}
+		text = strings.Join(append(parts, form.Get("text")), " ")
+	}
+	if text = oneLine(text); text == "" {
+		return "", task.NewProblem(task.ErrInvalid, "progress is empty", "send 40%, 3/10 or done=3&total=10")
+	}
+	return text, nil
+}
+
+func inputLines(inputs []Input, name string, missing bool) string {
+	var b strings.Builder
+	for _, in := range inputs {
+		switch {
+		case missing:
+			b.WriteString(strconv.Itoa(in.Shard))
+		case name != "":
+			b.WriteString(in.Value)
+		default:
+			fmt.Fprintf(&b, "%d\t%s\t%s", in.Shard, in.Name, in.Value)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// parseIfMatch reads If-Match: 7 or "7"; 0, like If-None-Match: *, asks that the key be absent. No header: whatever it is.
+func parseIfMatch(h http.Header) (*uint64, error) {
+	text := strings.TrimSpace(h.Get("If-Match"))
+	if h.Get("If-None-Match") == "*" && text == "" {
+		text = "0"
+	}
+	if text == "" {
+		return nil, nil
+	}
+	v, err := strconv.ParseUint(strings.Trim(text, `"`), 10, 64)
+	if err != nil {
+		return nil, task.NewProblem(task.ErrInvalid, fmt.Sprintf("If-Match %q is not a version", text), `send the ETag of the last read, or "0" for a new key`)
+	}
+	return &v, nil
+}
+
+// parseWait reads "10m" or "wait=10m".
+func parseWait(body string) (task.Millis, error) {
+	text := strings.TrimPrefix(strings.TrimSpace(body), "wait=")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || task.MillisOf(d) > 30*task.Day {
+		return 0, task.NewProblem(task.ErrInvalid, fmt.Sprintf("%q is not a length of time up to 30 days", clip(text)), "write 10m")
+	}
+	return task.MillisOf(d), nil
+}
+
+// readStop is the reason in a LANJOBS_STOP file, "" while there is none.
+func readStop(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,113 @@
+package runner
+
+import (
+	"bufio"
+	"net"
+
+	"lanjobs/task"
+)
+
+// accept serves one agent at a time; a new connection replaces the old one, whose agent is dead or has given it up.
+func (g *guard) accept(l net.Listener, card *hello) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return // closed: the guard leaves
+		}
+		out := &outbox{conn: conn}
+		g.mu.Lock()
+		if g.out != nil {
+			_ = g.out.conn.Close()
+		}
+		g.out, g.bye = out, false
+		g.notify(&message{Op: opHello, Hello: card})
+		g.mu.Unlock()
+		go g.serve(conn, out)
+	}
+}
+
+func (g *guard) serve(conn net.Conn, out *outbox) {
+	r := bufio.NewReaderSize(conn, 64<<10)
+	for {
+		m, err := readFrame(r)
+		if err != nil {
+			break
+		}
+		g.handle(m)
+	}
+	_ = conn.Close()
+	g.mu.Lock()
+	if g.out == out {
+		g.out = nil
+	}
+	g.mu.Unlock()
+	nudge(g.changed)
+}
+
+func (g *guard) handle(m *message) {
+	if m.Op == opStart {
+		if a := g.take(m); a != nil {
+			g.queue <- a
+			nudge(g.wake)
+		}
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := g.held[m.X]
+	switch m.Op {
+	case opExtend:
+		if a != nil && m.Deadlines != nil {
+			a.deadlines = a.deadlines.Later(*m.Deadlines)
+		}
+	case opStop:
+		if a != nil {
+			g.stop(a, m.Reason, m.Grace.Duration())
+		}
+	case opForget:
+		if a != nil && a.exit != nil {
+			delete(g.held, a.x)
+			g.noteJournal(g.journal.forget(a.x))
+		}
+	case opList:
+		for _, a := range g.held {
+			d := a.deadlines
+			g.notify(&message{Op: opHeld, X: a.x, Pid: a.pid, Deadlines: &d, Exit: a.exit, Blob: a.record})
+		}
+		g.notify(&message{Op: opListed})
+	case opBye:
+		g.bye = true
+	}
+}
+
+// notify is called with mu held, so that the agent hears things in the order in which they happened. An agent that does not
+// listen loses nothing: it asks for the list when it comes back.
+func (g *guard) notify(m *message) {
+	if g.out != nil {
+		_ = g.out.send(m)
+	}
+}
+
+// take notes a new attempt before anything of it begins. A repeated start is no second one.
+func (g *guard) take(m *message) *guarded {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held[m.X] != nil || m.Launch == nil || m.Deadlines == nil {
+		return nil
+	}
+	a := &guarded{x: m.X, launch: *m.Launch, record: m.Blob, deadlines: *m.Deadlines}
+	g.held[a.x] = a
+	g.running++
+	g.noteJournal(g.journal.started(a.x, a.record))
+	if g.closing {
+		a.reason = task.StopShutdown
+	}
+	return a
+}
+
+// noteJournal: a full disk must not stop tasks; what is lost is what a later agent would learn after this guard's death.
+func (g *guard) noteJournal(err error) {
+	if err != nil {
+		g.log.Warn("journal not written", "error", err)
+	}
+}

@@ -1,0 +1,116 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"lanjobs/task"
+)
+
+// The guard looks at the boot clock at least this often while something runs. Timers alone would not do: they stand still
+// while the machine sleeps (I2).
+const (
+	pollInterval = 100 * time.Millisecond
+	pollShortest = time.Millisecond
+	// A longer gap between two looks means that this process was frozen or the machine slept; then the agent, thawed with
+	// it, gets pollMercy to bring renewals that wait in the socket. Together far below the 250 ms of I2.
+	pollGap   = time.Second
+	pollMercy = 50 * time.Millisecond
+	oomSample = 10 // polls
+)
+
+func (g *guard) poll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.wake:
+			g.watch(ctx)
+		}
+	}
+}
+
+// watch obeys deadlines as long as something runs.
+func (g *guard) watch(ctx context.Context) {
+	g.sampleOOM(true)
+	timer := g.clock.NewTimer(pollShortest)
+	defer timer.Stop()
+	last := g.clock.Boot()
+	for round := 1; ; round++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		case <-g.wake:
+		}
+		now := g.clock.Boot()
+		if now.Sub(last) > pollGap {
+			<-g.clock.After(pollMercy)
+			now = g.clock.Boot()
+		}
+		last = now
+		next, running := g.obey(now)
+		if !running {
+			return
+		}
+		timer.Reset(min(max(next.Sub(now), pollShortest), pollInterval))
+		if round%oomSample == 0 {
+			g.sampleOOM(false)
+		}
+	}
+}
+
+// obey does what is due and tells when it should be called again.
+func (g *guard) obey(now task.Boot) (next task.Boot, running bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	next = now.Add(pollInterval)
+	for _, a := range g.held {
+		if a.pid == 0 || a.done&partMain != 0 {
+			continue
+		}
+		switch do, reason := a.due(now); do {
+		case actKill:
+			if a.reason == "" {
+				a.reason = reason
+			}
+			g.kill(a)
+		case actTerm:
+			g.beginStop(a, reason, now)
+		}
+		if !a.killing {
+			next = min(next, a.nextDue())
+		}
+		a.output.flushStale()
+	}
+	return next, g.running > 0
+}
+
+// beginStop is called with mu held. A lost lease gives the grace that its deadlines have; a time-out gives the job's.
+func (g *guard) beginStop(a *guarded, reason task.StopReason, now task.Boot) {
+	a.reason = reason
+	a.stopKill = a.deadlines.Kill
+	if reason == task.StopTimeout {
+		a.stopKill = now.Add(a.launch.StopGrace.Duration())
+	}
+	if a.stopKill <= now {
+		g.kill(a)
+		return
+	}
+	go g.term(a)
+}
+
+// sampleOOM keeps the kernel's count of memory kills from one to two seconds ago: a command that died by SIGKILL while the
+// count rose was very likely one of them.
+func (g *guard) sampleOOM(fresh bool) {
+	n, ok := oomKills()
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.oom[0], g.oom[1] = g.oom[1], n
+	if fresh {
+		g.oom[0] = n
+	}
+}

@@ -1,0 +1,172 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"lanjobs/task"
+)
+
+// begin starts the guard's long-lived goroutines. A fork keeps its thread until the new program is loaded, so a few spawners
+// are enough and more would only fight for processors.
+func (g *guard) begin(ctx context.Context) {
+	for range max(2, runtime.NumCPU()) {
+		go g.spawner(ctx)
+	}
+	go g.reaper()
+	go g.poll(ctx)
+}
+
+// spawner starts commands one after the other, on one thread that it never leaves: the kernel's parent-death signal follows the
+// thread that forked, not the process. It is never the main thread, which as subreaper gets the orphans (see orphans).
+func (g *guard) spawner(ctx context.Context) {
+	runtime.LockOSThread()
+	if threadID() == os.Getpid() {
+		go g.spawner(ctx)
+		<-ctx.Done()
+		return
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case a := <-g.queue:
+			g.launch(a)
+		}
+	}
+}
+
+func (g *guard) launch(a *guarded) {
+	g.mu.Lock()
+	if a.reason == "" && g.clock.Boot() >= a.deadlines.Term {
+		a.reason = task.StopLeaseLost // it waited so long, here or in the socket, that it must not begin any more
+	}
+	stopped := a.reason != ""
+	g.inflight++
+	g.mu.Unlock()
+	var err error
+	if !stopped {
+		err = g.start(a)
+	}
+	g.mu.Lock()
+	if g.inflight--; g.inflight == 0 {
+		clear(g.early)
+	}
+	g.mu.Unlock()
+	if stopped || err != nil {
+		if err != nil {
+			a.status = startFailure(err, &a.launch)
+		}
+		g.over(a, partAll)
+	}
+}
+
+// start makes the pipes and the process; once it returns nil the end comes from the reaper and the readers.
+func (g *guard) start(a *guarded) error {
+	out, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		closeQuietly(out)
+		closeQuietly(outW)
+		return err
+	}
+	a.output = newLogWriter(g.pack, a.x)
+	a.pipes = [2]*os.File{out, errR}
+	a.slot = g.cgroup.get()
+	err = g.fork(a, []*os.File{g.null, outW, errW})
+	closeQuietly(outW)
+	closeQuietly(errW)
+	if err != nil {
+		closeQuietly(out)
+		closeQuietly(errR)
+		return err
+	}
+	go g.read(a, out, streamOut, partOut)
+	go g.read(a, errR, streamErr, partErr)
+	return nil
+}
+
+// born notes a new process, with forking held for reading. It may have ended already, and it may have to stop at once.
+func (g *guard) noteBirth(a *guarded, c child) {
+	g.mu.Lock()
+	a.child, a.pid = c, c.pid
+	a.began = g.clock.Boot()
+	if a.launch.Timeout > 0 {
+		a.timeoutAt = a.began.Add(a.launch.Timeout.Duration())
+	}
+	g.mains[a.pid] = a
+	end, ended := g.early[a.pid]
+	delete(g.early, a.pid)
+	g.notify(&message{Op: opStarted, X: a.x, Pid: a.pid})
+	if a.reason != "" && !ended {
+		if g.clock.Boot() >= a.stopKill {
+			g.kill(a)
+		} else {
+			go g.term(a)
+		}
+	}
+	g.mu.Unlock()
+	nudge(g.born)
+	if ended {
+		go g.mainEnded(a, end)
+	}
+}
+
+var readBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+
+// read copies one pipe into the log until nobody can write to it any more, or over says that it is enough.
+func (g *guard) read(a *guarded, f *os.File, s stream, p part) {
+	buf := readBuffers.Get().(*[]byte)
+	for {
+		n, err := f.Read(*buf)
+		if n > 0 {
+			a.output.write(s, (*buf)[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			drain(f, *buf, func(b []byte) { a.output.write(s, b) })
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+				g.log.Warn("reading output", "execution", a.x, "error", err)
+			}
+			break
+		}
+	}
+	readBuffers.Put(buf)
+	closeQuietly(f)
+	g.over(a, p)
+}
+
+// drainBound is how much is taken from a pipe after its command's end: more than a pipe holds.
+const drainBound = 2 << 20
+
+// drain takes what is in a pipe now and does not wait for more.
+func drain(f *os.File, buf []byte, use func([]byte)) {
+	if f.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	for total := 0; total < drainBound; {
+		n := 0
+		err := raw.Read(func(fd uintptr) bool {
+			n = readNow(fd, buf)
+			return true
+		})
+		if err != nil || n <= 0 {
+			return
+		}
+		use(buf[:n])
+		total += n
+	}
+}

@@ -1,0 +1,147 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"lanjobs/task"
+)
+
+// dataError is the exit code that a broken LANJOBS_OUTPUT file counts as (sysexits EX_DATAERR): running it again would not help.
+const dataError = 65
+
+// outcomeOf turns what the guard saw into what is reported. It is pure.
+func outcomeOf(e *exitRecord) task.Outcome {
+	o := task.Outcome{ExitCode: e.Code, Signal: e.Signal, RunMillis: e.RunMillis}
+	switch {
+	case e.StartError != "":
+		o.End, o.Message = task.EndStartFailed, e.StartError
+	case e.GuardDied:
+		o.End, o.Message = task.EndLeaseLost, "its guard process died, so it was killed"
+	case e.Reason != "":
+		o.End, o.Message = e.Reason.End(), "stopped: "+string(e.Reason)
+	case e.Signal != 0 && e.OOM:
+		o.End, o.Message = task.EndOutOfMemory, fmt.Sprintf("killed by signal %d (out of memory)", e.Signal)
+	case e.Signal != 0:
+		o.End, o.Message = task.EndSignal, fmt.Sprintf("killed by signal %d", e.Signal)
+	default:
+		o.End = task.EndExited
+		if e.OOM {
+			o.Message = "the kernel killed one of its processes: out of memory"
+		}
+	}
+	if len(e.Survivors) > 0 {
+		o.Message = strings.TrimPrefix(fmt.Sprintf("%s; processes that do not die: %v", o.Message, e.Survivors), "; ")
+	}
+	o.Message = oneLine(o.Message)
+	return o
+}
+
+// wantsTail: a failure's reason is mostly in its last lines. What was cancelled or moved has not failed.
+func wantsTail(o task.Outcome) bool {
+	switch o.End {
+	case task.EndExited:
+		return o.ExitCode != 0
+	case task.EndSignal, task.EndOutOfMemory, task.EndTimeout, task.EndStalled:
+		return true
+	}
+	return false
+}
+
+// oneLine makes a text fit to be a Message.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	for len(s) > task.MaxMessageLength {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}
+
+// readOutputs reads a LANJOBS_OUTPUT file: lines of name=value. A later line with the same name wins. No file is no outputs.
+func readOutputs(path string) ([]task.KV, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > 4*task.MaxShardOutputBytes { // lines that a later one replaces may be many, but not without end
+		return nil, fmt.Errorf("%d bytes, at most %d are taken: store the data elsewhere and register its name", info.Size(), task.MaxShardOutputBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseOutputs(data)
+}
+
+func parseOutputs(data []byte) ([]task.KV, error) {
+	var out []task.KV
+	at := map[string]int{}
+	n := 0
+	for line := range bytes.Lines(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		n++
+		text := strings.TrimRight(string(line), "\r\n")
+		if text == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("line %d is not name=value: %q", n, clip(text))
+		}
+		kv := task.KV{Name: name, Value: value}
+		if err := checkOutput(kv); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if i, ok := at[name]; ok {
+			out[i] = kv
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, kv)
+	}
+	total := 0
+	for _, kv := range out {
+		total += len(kv.Name) + len(kv.Value)
+	}
+	if total > task.MaxShardOutputBytes {
+		return nil, fmt.Errorf("%d bytes of outputs, at most %d are taken: store the data elsewhere and register its name", total, task.MaxShardOutputBytes)
+	}
+	return out, nil
+}
+
+// checkOutput holds for the file and for PUT /v1/outputs alike.
+func checkOutput(kv task.KV) error {
+	switch {
+	case !outputName(kv.Name):
+		return fmt.Errorf("output name %q: use letters, digits, _ - and ., at most %d: %w", clip(kv.Name), task.MaxNameLength, task.ErrInvalid)
+	case len(kv.Value) > task.MaxOutputBytes:
+		return fmt.Errorf("output %s has %d bytes, at most %d are taken: store the data elsewhere and register its name: %w", kv.Name, len(kv.Value), task.MaxOutputBytes, task.ErrTooLarge)
+	case !utf8.ValidString(kv.Value) || strings.ContainsAny(kv.Value, "\x00\r\n"):
+		return fmt.Errorf("output %s is not one line of UTF-8 text: %w", kv.Name, task.ErrInvalid)
+	}
+	return nil
+}
+
+func outputName(s string) bool {
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= task.MaxNameLength
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
