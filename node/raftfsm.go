@@ -25,7 +25,7 @@ type ledger struct {
 
 	mu      sync.RWMutex // guards state and broken
 	state   *fsm.State
-	broken  error // an entry that this binary cannot apply: nothing after it may be applied either (R47)
+	broken  error         // an entry that this binary cannot apply: nothing after it may be applied either (R47)
 	applied time.Duration // Awake() of the last entry
 	changed chan struct{} // closed and renewed at each entry
 

@@ -1,0 +1,314 @@
+package clustertest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"lanjobs/fsm"
+	"lanjobs/node"
+	"lanjobs/node/worker"
+	"lanjobs/task"
+	"lanjobs/transport"
+	"lanjobs/transport/memnet"
+)
+
+// cluster is some machines on one in-memory network.
+type cluster struct {
+	t        *testing.T
+	net      *memnet.Network
+	machines []*machine
+	oracle   *oracle
+	logger   *slog.Logger
+}
+
+// machine is one node with what survives its crash: disk and incarnation.
+type machine struct {
+	c     *cluster
+	id    task.NodeID
+	clock *memnet.Clock
+	host  *memnet.Host
+
+	log   *raft.InmemStore
+	snaps *raft.InmemSnapshotStore
+	inc   uint64
+
+	core   *node.Core
+	runner *fakeRunner
+	layer  *transport.RaftLayer
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// run gives f a running cluster of n machines in a bubble of virtual time.
+func run(t *testing.T, n int, f func(c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, net: memnet.New(), oracle: newOracle(t), logger: slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		for i := range n {
+			c.add(task.NodeID(fmt.Sprintf("n%d", i+1)))
+		}
+		defer c.close() // also after a failure: what is left in the bubble would hide the reason
+		for i, m := range c.machines {
+			m.start(i == 0)
+		}
+		c.admitAll()
+		f(c)
+		c.checkAll()
+	})
+}
+
+func (c *cluster) close() {
+	for _, m := range c.machines {
+		m.crash()
+	}
+	c.net.Close()
+	synctest.Wait()
+}
+
+// logOutput shows what the nodes log when LANJOBS_TEST_LOG is set.
+func logOutput() io.Writer {
+	if os.Getenv("LANJOBS_TEST_LOG") != "" {
+		return os.Stderr
+	}
+	return io.Discard
+}
+
+func (c *cluster) add(id task.NodeID) *machine {
+	m := &machine{c: c, id: id, clock: memnet.NewClock(), host: c.net.Host(id), log: raft.NewInmemStore(), snaps: raft.NewInmemSnapshotStore()}
+	c.machines = append(c.machines, m)
+	return m
+}
+
+// start begins a new life of the agent on what the disk holds.
+func (m *machine) start(found bool) {
+	m.inc++
+	m.runner = newFakeRunner(m)
+	m.layer = transport.NewRaftLayer(transport.RaftLayerConfig{
+		Self: m.id, Cluster: "virtual", Session: func() transport.Session { return transport.Session{} },
+		Dial:  func(ctx context.Context, id task.NodeID) (conn, error) { return m.host.Dial(ctx, id, "raft") },
+		Clock: m.clock, Log: m.c.logger,
+	})
+	parts := node.Parts{
+		Self: m.id, Incarnation: m.inc, Clock: m.clock, Log: m.c.logger.With("node", m.id),
+		Info: func() task.NodeInfo {
+			return task.NodeInfo{ID: m.id, Name: string(m.id), Slots: 2, CPUs: 2, OS: "linux", Arch: "amd64", Voter: true, Level: 1}
+		},
+		Caller: m.c.net.Caller(m.id), Members: m.c.ids, NewJobID: newJobID(),
+		OpenRaft: func(f raft.FSM) (*raft.Raft, func() error, error) { return m.openRaft(f, found) },
+		Events:   func([]task.Event) {}, SyncEvents: func() error { return nil }, Stuck: func(error) {},
+		Runner: func(w *worker.Worker) (worker.Runner, error) { m.runner.worker = w; return m.runner, nil },
+	}
+	if found && m.inc == 1 {
+		parts.Founding = &fsm.InitCluster{ID: "virtual", Name: "virtual"}
+	}
+	core, err := node.NewCore(parts)
+	if err != nil {
+		m.c.t.Fatal(err)
+	}
+	m.core = core
+	m.c.net.Serve(m.id, core)
+	ln := m.host.Listen("raft")
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = func() { stop(); _ = ln.Close() }
+	m.done.Go(func() { _ = m.layer.Serve(ln) })
+	m.done.Go(func() { _ = core.Run(ctx) })
+	m.runner.begin(ctx)
+}
+
+// openRaft opens Raft on the stores that outlive a crash.
+func (m *machine) openRaft(f raft.FSM, found bool) (*raft.Raft, func() error, error) {
+	cfg := node.RaftConfig(m.id, 1, 0, m.c.logger.With("node", m.id))
+	trans := transport.NewRaftTransport(m.layer)
+	if found && m.inc == 1 {
+		first := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: cfg.LocalID, Address: raft.ServerAddress(cfg.LocalID)}}}
+		if err := raft.BootstrapCluster(cfg, m.log, m.log, m.snaps, trans, first); err != nil {
+			return nil, nil, err
+		}
+	}
+	r, err := raft.NewRaft(cfg, f, m.log, m.log, m.snaps, trans)
+	if err != nil {
+		return nil, nil, err
+	}
+	trans.Guard(func() task.NodeID { _, id := r.LeaderWithID(); return task.NodeID(id) },
+		func() bool { last, _ := m.log.LastIndex(); return last > 0 })
+	return r, func() error { err := trans.Close(); _ = r.Shutdown().Error(); return err }, nil
+}
+
+// crash ends the machine at once: processes, agent, connections. The disk stays.
+func (m *machine) crash() {
+	if m.core == nil {
+		return
+	}
+	m.runner.powerOff()
+	m.stop()
+	m.layer.Close()
+	m.c.net.Kill(m.id)
+	m.done.Wait()
+	if err := m.core.Close(); err != nil {
+		m.c.t.Errorf("%s: %v", m.id, err)
+	}
+	m.core = nil
+}
+
+func (c *cluster) ids() []task.NodeID {
+	out := make([]task.NodeID, len(c.machines))
+	for i, m := range c.machines {
+		out[i] = m.id
+	}
+	return out
+}
+
+// admitAll lets all machines in and waits until the voters are as many as they should be.
+func (c *cluster) admitAll() {
+	c.until(time.Minute, "a founded cluster", func() bool {
+		l := c.leader()
+		has := false
+		if l != nil {
+			l.core.Read(func(s *fsm.State) { has = s.Cluster.ID != "" })
+		}
+		return has
+	})
+	for _, m := range c.machines[1:] {
+		c.propose(&fsm.CreateToken{ID: string(m.id), Hash: []byte(m.id), TTL: task.Hour, Uses: 1})
+		c.propose(&fsm.AdmitNode{TokenHash: []byte(m.id), Node: m.id, Name: string(m.id)})
+	}
+	c.propose(&fsm.CreateToken{ID: "n1", Hash: []byte("n1"), TTL: task.Hour, Uses: 1})
+	c.propose(&fsm.AdmitNode{TokenHash: []byte("n1"), Node: "n1", Name: "n1"})
+	want := map[int]int{1: 1, 2: 1, 3: 3, 4: 3, 5: 3}[len(c.machines)]
+	c.until(2*time.Minute, "all voters", func() bool {
+		l := c.leader()
+		if l == nil {
+			return false
+		}
+		voters := 0
+		for _, s := range l.core.Servers() {
+			if s.Suffrage == raft.Voter {
+				voters++
+			}
+		}
+		return voters == want
+	})
+}
+
+// leader is the machine that leads now, nil if none does.
+func (c *cluster) leader() *machine {
+	for _, m := range c.machines {
+		if m.core != nil && m.core.Leads() && !m.runner.frozen() {
+			return m
+		}
+	}
+	return nil
+}
+
+// until waits in virtual time for a condition.
+func (c *cluster) until(limit time.Duration, what string, ok func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("%s: not within %s", what, limit)
+		}
+	}
+}
+
+// propose commits a command on whoever leads, repeating it until it is answered.
+func (c *cluster) propose(cmd fsm.Command) fsm.Result {
+	c.t.Helper()
+	var r fsm.Result
+	c.until(2*time.Minute, fmt.Sprintf("%T", cmd), func() bool {
+		l := c.leader()
+		if l == nil {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		var err error
+		r, err = l.core.Propose(ctx, cmd)
+		return err == nil
+	})
+	return r
+}
+
+// submit stores a job and gives its id.
+func (c *cluster) submit(name string, stages ...task.StageSpec) task.JobID {
+	c.t.Helper()
+	spec := task.Spec{Name: name, Queue: "default", Retain: task.Day, Stages: stages}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r := c.propose(&fsm.SubmitJob{RequestID: task.RequestID("r-" + name), Job: task.JobID(name), Spec: data, Digest: data})
+	if r.Err != nil {
+		c.t.Fatal(r.Err)
+	}
+	return r.Job
+}
+
+// state reads the leader's state of a job.
+func (c *cluster) state(id task.JobID) (st task.JobState) {
+	if l := c.leader(); l != nil {
+		l.core.Read(func(s *fsm.State) {
+			if j := s.Job(id); j != nil {
+				st = j.State
+			}
+		})
+	}
+	return st
+}
+
+func (c *cluster) untilDone(id task.JobID, limit time.Duration) {
+	c.t.Helper()
+	c.until(limit, "job "+string(id)+" done", func() bool { return c.state(id).Final() })
+	if st := c.state(id); st != task.JobSucceeded {
+		c.t.Fatalf("job %s is %s", id, st)
+	}
+}
+
+// checkAll waits until every live machine has applied the same and compares (I10), with the laws of the ledger.
+func (c *cluster) checkAll() {
+	c.t.Helper()
+	c.net.Heal()
+	type seen struct {
+		index  uint64
+		digest [32]byte
+	}
+	c.until(time.Minute, "equal states on all machines", func() bool {
+		var all []seen
+		for _, m := range c.machines {
+			if m.core == nil || m.core.Servers() == nil {
+				continue
+			}
+			m.core.Read(func(s *fsm.State) {
+				if err := s.Check(); err != nil {
+					c.t.Errorf("%s: %v", m.id, err)
+				}
+				all = append(all, seen{index: s.Index})
+			})
+		}
+		return len(slices.Compact(all)) == 1
+	})
+	c.oracle.check()
+}
+
+func newJobID() func() task.JobID {
+	r := rand.New(rand.NewSource(1))
+	return func() task.JobID { return task.JobID("j" + strconv.FormatInt(r.Int63n(1<<30), 36)) }
+}
+
+func stage(name string, shards int, ttl task.Millis, needs ...string) task.StageSpec {
+	r := task.DefaultRetry()
+	r.Initial, r.LeaseLosses = task.Second, 1000
+	return task.StageSpec{Name: name, Shards: shards, Needs: needs, When: task.WhenSuccess, Run: "x", Lease: task.DefaultLease(ttl), Retry: r}
+}

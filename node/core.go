@@ -1,0 +1,254 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"lanjobs/fsm"
+	"lanjobs/node/leader"
+	"lanjobs/node/worker"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// Parts are what a Core is built from: all that touches the machine comes from outside, so that whole clusters run in
+// virtual time on the same code.
+type Parts struct {
+	Self        task.NodeID
+	Info        func() task.NodeInfo
+	Incarnation uint64
+	Clock       task.Clock
+	Log         *slog.Logger
+	Caller      transport.Caller
+	Members     func() []task.NodeID // all that are known, for finding a leader
+	NewJobID    func() task.JobID
+	// OpenRaft starts Raft on the ledger and gives what ends it; nil on a plain worker, which keeps no log.
+	OpenRaft func(raft.FSM) (r *raft.Raft, end func() error, err error)
+	// Stuck hears that this node leads and can commit nothing: the cure is to start it again.
+	Stuck func(error)
+	// Founding is committed by the first leader of a cluster that has none yet; nil otherwise.
+	Founding   *fsm.InitCluster
+	Events     func([]task.Event) // what committed entries did, in order
+	SyncEvents func() error       // Events are on disk
+	Runner     func(*worker.Worker) (worker.Runner, error)
+	Outbox     worker.Store
+	Load       func() task.Load
+	// Local answers the calls that are about this machine and not about the cluster: logs, API, join.
+	Local transport.Handler
+}
+
+// Core is a node without its machine: ledger, Raft, leader, worker, and the way calls take between them.
+type Core struct {
+	parts   Parts
+	ledger  *ledger
+	raft    *raft.Raft // nil on a plain worker
+	endRaft func() error
+	hand    *Transfer
+	leader  *leader.Leader
+	worker  *worker.Worker
+	control *control
+	kick    chan struct{} // seats: look again now
+}
+
+var _ transport.Handler = (*Core)(nil)
+
+// NewCore builds a core; nothing leads or works before Run. Close undoes it.
+func NewCore(p Parts) (*Core, error) {
+	c := &Core{parts: p, kick: make(chan struct{}, 1)}
+	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents)
+	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID})
+	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members}
+	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
+		Store: p.Outbox, Load: p.Load, Log: p.Log})
+	if p.OpenRaft != nil {
+		r, end, err := p.OpenRaft(c.ledger)
+		if err != nil {
+			return nil, err
+		}
+		c.raft, c.endRaft, c.ledger.raft = r, end, r
+		c.hand = &Transfer{Self: p.Self, Raft: r, Clock: p.Clock, Ready: c.lastIndexOf}
+	}
+	r, err := p.Runner(c.worker)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.worker.Attach(r)
+	return c, nil
+}
+
+// Run leads whenever this node is elected, and works. It ends with ctx, leaving running attempts to the guard, or with the
+// first part that fails.
+func (c *Core) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var parts sync.WaitGroup
+	part := func(f func(context.Context) error) {
+		parts.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				stop(err)
+			}
+		})
+	}
+	part(c.worker.Run)
+	if c.raft != nil {
+		part(c.leadTerms)
+	}
+	<-ctx.Done()
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// leadTerms leads one term after the other. The barrier has been passed before a term is handed over.
+func (c *Core) leadTerms(ctx context.Context) error {
+	terms := &Terms{Raft: c.raft, Clock: c.parts.Clock, Lead: c.leadTerm, Stuck: func(_ uint64, err error) { c.parts.Stuck(err) }}
+	return terms.Run(ctx)
+}
+
+func (c *Core) leadTerm(ctx context.Context, number uint64) {
+	c.parts.Log.Info("leading", "term", number)
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = c.leader.Lead(ctx, number) }) // it ends with the term, for no other reason
+	parts.Go(func() { c.found(ctx) })
+	parts.Go(func() { c.keepSeats(ctx) })
+	parts.Wait()
+	c.parts.Log.Info("no longer leading", "term", number)
+}
+
+// found gives a cluster its name and keys in the first term that it has.
+func (c *Core) found(ctx context.Context) {
+	f := c.parts.Founding
+	if f == nil {
+		return
+	}
+	for ctx.Err() == nil {
+		has := false
+		c.ledger.Read(func(s *fsm.State) { has = s.Cluster.ID != "" })
+		if has {
+			return
+		}
+		if r, err := c.leader.Propose(ctx, f); err == nil && r.Err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.parts.Clock.After(retryFounding):
+		}
+	}
+}
+
+// Close stops Raft. Run must have ended.
+func (c *Core) Close() error {
+	if c.raft == nil {
+		return nil
+	}
+	return c.endRaft()
+}
+
+// HandOver gives leadership to another voter before a planned stop. Not leading is no error.
+func (c *Core) HandOver(ctx context.Context) error {
+	if c.raft == nil {
+		return nil
+	}
+	if err := c.hand.Do(ctx); !errors.Is(err, ErrNotLeading) {
+		return err
+	}
+	return nil
+}
+
+// lastIndexOf asks a voter how far its log is.
+func (c *Core) lastIndexOf(ctx context.Context, voter task.NodeID) (uint64, error) {
+	var r transport.PingReply
+	err := c.parts.Caller.Call(ctx, voter, transport.MethodPing, &transport.PingRequest{}, &r)
+	return r.LastIndex, err
+}
+
+// LeaderID is the leader that this node's Raft knows, "" if none or if it keeps no log.
+func (c *Core) LeaderID() task.NodeID {
+	if c.raft == nil {
+		return ""
+	}
+	_, id := c.raft.LeaderWithID()
+	return task.NodeID(id)
+}
+
+// Leads tells whether this node believes to lead. Only for display and routing: nothing may be granted on it.
+func (c *Core) Leads() bool { return c.raft != nil && c.raft.State() == raft.Leader }
+
+// ServeCall answers a call from a node of the cluster, or from this node itself.
+func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport.Method, body []byte) (any, error) {
+	switch method {
+	case transport.MethodWho:
+		return &transport.WhoReply{Leader: c.LeaderID()}, nil
+	case transport.MethodPing:
+		return c.ping(), nil
+	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin:
+		return c.parts.Local.ServeCall(ctx, from, method, body)
+	case transport.MethodRegister:
+		defer c.lookAtSeats()
+	}
+	return c.leader.ServeCall(ctx, from, method, body)
+}
+
+// ping says how far this node's log is.
+func (c *Core) ping() *transport.PingReply {
+	r := &transport.PingReply{Level: c.parts.Info().Level}
+	if c.raft != nil {
+		r.LastIndex, r.Applied, r.Term = c.raft.LastIndex(), c.raft.AppliedIndex(), c.raft.CurrentTerm()
+	}
+	return r
+}
+
+func (c *Core) lookAtSeats() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// Gone tells whether a node was removed from the cluster, by this member's applied state.
+func (c *Core) Gone(id task.NodeID) (gone bool) {
+	c.ledger.Read(func(s *fsm.State) {
+		n := s.Node(id)
+		gone = n != nil && n.Gone != ""
+	})
+	return gone
+}
+
+// Servers is Raft's configuration: who has a log, and who votes.
+func (c *Core) Servers() []raft.Server {
+	if c.raft == nil {
+		return nil
+	}
+	f := c.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	return slices.Clone(f.Configuration().Servers)
+}
+
+// Read gives this member's applied state for reading.
+func (c *Core) Read(f func(*fsm.State)) { c.ledger.Read(f) }
+
+// Changed is closed at the next applied entry.
+func (c *Core) Changed() <-chan struct{} { return c.ledger.Changed() }
+
+// Propose commits a command if this node leads; see leader.Leader.
+func (c *Core) Propose(ctx context.Context, cmd fsm.Command) (fsm.Result, error) {
+	return c.leader.Propose(ctx, cmd)
+}
+
+// Submit commits a job if this node leads.
+func (c *Core) Submit(ctx context.Context, cmd fsm.SubmitJob) (fsm.Result, error) {
+	return c.leader.Submit(ctx, cmd)
+}
+
+// Worker is this node's worker.
+func (c *Core) Worker() *worker.Worker { return c.worker }

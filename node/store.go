@@ -1,0 +1,266 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// RaftStore keeps Raft's log, its term and its vote. The interface is our own so that another store can be tried.
+type RaftStore interface {
+	raft.LogStore
+	raft.StableStore
+	io.Closer
+	// Compact gives unused space back to the file system; other calls wait meanwhile.
+	Compact() error
+}
+
+// ErrStoreLocked: another process has the Raft store open.
+var ErrStoreLocked = errors.New("the Raft store is in use by another process")
+
+// How the store is kept.
+const (
+	storeLockTimeout = 2 * time.Second // without it a second process would hang for ever on the file lock
+	snapshotsKept    = 2               // if the newest is damaged, the older one and the log (TrailingLogs) serve
+	compactMinBytes  = 64 << 20
+	compactMinFree   = 0.5
+	tailEntries      = 64 // decoded at opening
+)
+
+// StoreConfig says where the Raft store of which node is.
+type StoreConfig struct {
+	DataDir string
+	Self    task.NodeID
+	Log     *slog.Logger
+}
+
+func (c StoreConfig) dir() string  { return filepath.Join(c.DataDir, "raft") }
+func (c StoreConfig) file() string { return filepath.Join(c.dir(), "raft.db") }
+
+// RaftStores are all that a node's Raft keeps on disk.
+type RaftStores struct {
+	StoreConfig
+	Store     RaftStore
+	Snapshots raft.SnapshotStore
+	mark      storeMark
+}
+
+// OpenStores opens the Raft stores, or makes them if this node never had any. It refuses, with an error that wraps ErrAmnesia,
+// a store that is damaged or does not hold what this node once had: such a node must not vote again under its name (I15). The
+// caller then sets the folder aside (SetAside) and joins again as a new node.
+func OpenStores(cfg StoreConfig) (*RaftStores, error) {
+	if err := os.MkdirAll(cfg.dir(), 0o700); err != nil {
+		return nil, fmt.Errorf("raft store: %w", err)
+	}
+	mark, err := readMark(cfg)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := checkPresence(cfg, mark)
+	if err != nil {
+		return nil, err
+	}
+	var shape storeShape
+	if !fresh {
+		if shape, err = inspectStore(cfg); err != nil {
+			return nil, err
+		}
+		if shape.bloated() {
+			if err := compactFile(cfg.file()); err != nil {
+				return nil, fmt.Errorf("compact the raft store: %w", err)
+			}
+		}
+	}
+	store, err := openBolt(cfg.file())
+	if err != nil {
+		return nil, err
+	}
+	s := &RaftStores{StoreConfig: cfg, Store: store}
+	if err := s.settle(mark, shape.unbroken); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// settle opens the snapshots and compares everything with the mark.
+func (s *RaftStores) settle(mark *storeMark, unbroken uint64) error {
+	if err := dropPartSnapshots(filepath.Join(s.dir(), "snapshots")); err != nil {
+		return err
+	}
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(s.dir(), snapshotsKept, transport.HCLog(s.Log))
+	if err != nil {
+		return fmt.Errorf("open the raft snapshots: %w", err)
+	}
+	s.Snapshots = snaps
+	have, err := readState(s.Store, snaps, unbroken)
+	if err != nil {
+		return s.amnesia(ReasonDamaged, err.Error())
+	}
+	return s.checkMark(mark, have)
+}
+
+// HasLog tells whether the log or a snapshot holds anything.
+func (s *RaftStores) HasLog() bool {
+	if last, err := s.Store.LastIndex(); err == nil && last > 0 {
+		return true
+	}
+	list, err := s.Snapshots.List()
+	return err == nil && len(list) > 0
+}
+
+// Close closes the log. Raft must have ended.
+func (s *RaftStores) Close() error { return s.Store.Close() }
+
+// dropPartSnapshots deletes what a crash left of unfinished snapshots; raft only warns of them.
+func dropPartSnapshots(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("open the raft snapshots: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".tmp") {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return fmt.Errorf("delete an unfinished snapshot: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// boltOptions: the free list is rebuilt at opening instead of being written with every entry.
+func boltOptions() *bbolt.Options {
+	return &bbolt.Options{Timeout: storeLockTimeout, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType}
+}
+
+// boltStore is a RaftStore of raft-boltdb.
+type boltStore struct {
+	path string
+
+	mu   sync.RWMutex // held for writing while the file is exchanged
+	bolt *raftboltdb.BoltStore
+}
+
+var _ RaftStore = (*boltStore)(nil)
+
+func openBolt(path string) (*boltStore, error) {
+	b := &boltStore{path: path}
+	return b, b.open()
+}
+
+func (b *boltStore) open() error {
+	err := guarded(func() (err error) {
+		b.bolt, err = raftboltdb.New(raftboltdb.Options{Path: b.path, BoltOptions: boltOptions(), MsgpackUseNewTimeFormat: true})
+		return err
+	})
+	return explainOpen(err)
+}
+
+// explainOpen names the one error of opening that is nobody's damage.
+func explainOpen(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bbolt.ErrTimeout):
+		return fmt.Errorf("open the raft store: %w", ErrStoreLocked)
+	}
+	return fmt.Errorf("open the raft store: %w", err)
+}
+
+// Compact rewrites the file without its free pages.
+func (b *boltStore) Compact() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.bolt.Close(); err != nil {
+		return fmt.Errorf("compact the raft store: %w", err)
+	}
+	err := compactFile(b.path)
+	// Whether that worked or not: the file at the path is whole, and Raft needs it.
+	return errors.Join(err, b.open())
+}
+
+// Close closes the file.
+func (b *boltStore) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bolt.Close()
+}
+
+// FirstIndex of the log, 0 if empty.
+func (b *boltStore) FirstIndex() (uint64, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.FirstIndex()
+}
+
+// LastIndex of the log, 0 if empty.
+func (b *boltStore) LastIndex() (uint64, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.LastIndex()
+}
+
+// GetLog reads an entry.
+func (b *boltStore) GetLog(index uint64, log *raft.Log) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.GetLog(index, log)
+}
+
+// StoreLog writes an entry.
+func (b *boltStore) StoreLog(log *raft.Log) error { return b.StoreLogs([]*raft.Log{log}) }
+
+// StoreLogs writes entries at once.
+func (b *boltStore) StoreLogs(logs []*raft.Log) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.StoreLogs(logs)
+}
+
+// DeleteRange deletes entries, both ends included.
+func (b *boltStore) DeleteRange(first, last uint64) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.DeleteRange(first, last)
+}
+
+// Set writes a value that is not of the log.
+func (b *boltStore) Set(key, value []byte) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.Set(key, value)
+}
+
+// Get reads it. Raft compares the text of the error for a missing one with "not found".
+func (b *boltStore) Get(key []byte) ([]byte, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.Get(key)
+}
+
+// SetUint64 writes a number.
+func (b *boltStore) SetUint64(key []byte, value uint64) error {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.SetUint64(key, value)
+}
+
+// GetUint64 reads it.
+func (b *boltStore) GetUint64(key []byte) (uint64, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.bolt.GetUint64(key)
+}

@@ -1,0 +1,242 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lanjobs/task"
+)
+
+// ErrAmnesia: the Raft store does not hold what this node once acknowledged. A node that votes on with such a store can make a
+// committed grant disappear, so it must come back as a new one (I5, I15).
+var ErrAmnesia = errors.New("this node's memory of the cluster is lost")
+
+// AmnesiaReason says what is wrong with the store.
+type AmnesiaReason string
+
+// The reasons.
+const (
+	ReasonMissing AmnesiaReason = "missing"          // there is none, or an empty file
+	ReasonOther   AmnesiaReason = "another store"    // another node's, or made anew under this one's name
+	ReasonBehind  AmnesiaReason = "behind"           // older than what this node once had: a copy or a backup
+	ReasonDamaged AmnesiaReason = "damaged"          // it cannot be read
+	ReasonNoMark  AmnesiaReason = "without its mark" // nothing tells whether it is whole
+)
+
+// AmnesiaError is an ErrAmnesia with its details, for a person.
+type AmnesiaError struct {
+	Reason AmnesiaReason
+	Detail string
+	Dir    string
+}
+
+func (e *AmnesiaError) Error() string {
+	return fmt.Sprintf("%v: the Raft store in %s is %s (%s)", ErrAmnesia, e.Dir, e.Reason, e.Detail)
+}
+
+// Unwrap makes it an ErrAmnesia.
+func (e *AmnesiaError) Unwrap() error { return ErrAmnesia }
+
+func (c StoreConfig) amnesia(r AmnesiaReason, detail string) error {
+	return &AmnesiaError{Reason: r, Detail: detail, Dir: c.dir()}
+}
+
+// Keys in the stable store: Raft's own, and the name tag by which a store made anew is told from the old one.
+var (
+	keyTerm  = []byte("CurrentTerm")
+	keyNode  = []byte("lanjobs.node")
+	keyStore = []byte("lanjobs.store")
+)
+
+// storeMark stands beside the Raft folder, in a file of its own: whose store it is, and how far it had come at the last start,
+// snapshot or stop. The index is one that was committed: the log's end may be rolled back by a new leader, what is
+// committed never is.
+type storeMark struct {
+	Node  task.NodeID `json:"node"`
+	Store string      `json:"store"`
+	Term  uint64      `json:"term"`
+	Index uint64      `json:"index"`
+}
+
+func (c StoreConfig) markFile() string { return filepath.Join(c.DataDir, "raft.mark") }
+
+// readMark gives nil if there is none.
+func readMark(c StoreConfig) (*storeMark, error) {
+	b, err := os.ReadFile(c.markFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("raft store: %w", err)
+	}
+	var m storeMark
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, c.amnesia(ReasonNoMark, fmt.Sprintf("%s is not readable: %v", c.markFile(), err))
+	}
+	return &m, nil
+}
+
+// checkPresence looks for the file before bbolt does: bbolt takes an empty one for a new store without a word.
+func checkPresence(c StoreConfig, mark *storeMark) (fresh bool, err error) {
+	info, err := os.Stat(c.file())
+	switch {
+	case err == nil && info.Size() > 0:
+		return false, nil
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return false, fmt.Errorf("raft store: %w", err)
+	case mark != nil && err != nil:
+		return false, c.amnesia(ReasonMissing, "there is no raft.db")
+	case mark != nil:
+		return false, c.amnesia(ReasonMissing, "raft.db is empty")
+	}
+	// Snapshots without a log have lost the term and the vote (raft#395).
+	if left, _ := filepath.Glob(filepath.Join(c.dir(), "snapshots", "*", "meta.json")); len(left) > 0 {
+		return false, c.amnesia(ReasonMissing, "there are snapshots but no raft.db")
+	}
+	return true, nil
+}
+
+// checkMark compares a store with its mark; a new store gets its name tag and mark.
+func (s *RaftStores) checkMark(mark *storeMark, have storeState) error {
+	switch {
+	case mark == nil && (have.last > 0 || have.term > 0):
+		return s.amnesia(ReasonNoMark, s.markFile()+" is missing")
+	case mark == nil:
+		return s.tag()
+	case have.id != mark.Store:
+		return s.amnesia(ReasonOther, fmt.Sprintf("store %q, not %q", have.id, mark.Store))
+	case have.node != string(s.Self) || mark.Node != s.Self:
+		return s.amnesia(ReasonOther, fmt.Sprintf("of node %q, this is %q", have.node, s.Self))
+	case have.term < mark.Term || have.last < mark.Index:
+		return s.amnesia(ReasonBehind, fmt.Sprintf("term %d, index %d; it once had term %d, index %d", have.term, have.last, mark.Term, mark.Index))
+	}
+	s.mark = *mark
+	return s.Mark(have.term, have.snapshot)
+}
+
+// tag names a new store. The mark comes last: without it an empty store counts as new, whatever it holds by then.
+func (s *RaftStores) tag() error {
+	id := rand.Text()
+	if err := errors.Join(s.Store.Set(keyNode, []byte(s.Self)), s.Store.Set(keyStore, []byte(id))); err != nil {
+		return fmt.Errorf("name the new raft store: %w", err)
+	}
+	return s.writeMark(storeMark{Node: s.Self, Store: id})
+}
+
+// Mark notes how far the store has come: its term and an index known to be committed. Call it at start, at each snapshot and at
+// a clean stop; it syncs, and does nothing if nothing is new.
+func (s *RaftStores) Mark(term, committed uint64) error {
+	m := s.mark
+	m.Term, m.Index = max(m.Term, term), max(m.Index, committed)
+	if m == s.mark {
+		return nil
+	}
+	return s.writeMark(m)
+}
+
+func (s *RaftStores) writeMark(m storeMark) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(s.markFile(), b); err != nil {
+		return fmt.Errorf("mark the raft store: %w", err)
+	}
+	s.mark = m
+	return nil
+}
+
+// asideKept is how many lost Raft folders are kept for a person to look at.
+const asideKept = 2
+
+// SetAside moves the Raft folder and its mark out of the way, to raft.lost-N, and keeps the last two such folders. The node must
+// take a new id before it joins again.
+func SetAside(dataDir string) (string, error) {
+	numbers, err := asideNumbers(dataDir)
+	if err != nil {
+		return "", fmt.Errorf("set the raft store aside: %w", err)
+	}
+	next := 1
+	if len(numbers) > 0 {
+		next = numbers[len(numbers)-1] + 1
+	}
+	c := StoreConfig{DataDir: dataDir}
+	to := asideDir(dataDir, next)
+	if err := os.Rename(c.dir(), to); errors.Is(err, os.ErrNotExist) {
+		err = os.MkdirAll(to, 0o700)
+		if err != nil {
+			return "", fmt.Errorf("set the raft store aside: %w", err)
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("set the raft store aside: %w", err)
+	}
+	// The folder first: a mark without a folder is still amnesia, a folder without its mark too.
+	if err := os.Rename(c.markFile(), filepath.Join(to, "raft.mark")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("set the raft store aside: %w", err)
+	}
+	for _, n := range numbers[:max(0, len(numbers)+1-asideKept)] {
+		if err := os.RemoveAll(asideDir(dataDir, n)); err != nil {
+			return "", fmt.Errorf("delete an old raft store: %w", err)
+		}
+	}
+	return to, syncDir(dataDir)
+}
+
+func asideDir(dataDir string, n int) string {
+	return filepath.Join(dataDir, fmt.Sprintf("raft.lost-%d", n))
+}
+
+// asideNumbers lists the folders set aside so far, oldest first.
+func asideNumbers(dataDir string) ([]int, error) {
+	entries, err := os.ReadDir(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range entries {
+		if text, ok := strings.CutPrefix(e.Name(), "raft.lost-"); ok {
+			if n, err := strconv.Atoi(text); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// writeSynced replaces a file so that after a power cut it is either the old one or the new one.
+func writeSynced(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes renames in a folder last. Windows keeps them by itself and cannot sync a folder.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
