@@ -30,9 +30,10 @@ import "lanjobs/task"
 // Errors are application/problem+json of a task.Problem.
 const (
 	ContentTypeSpec  = "application/vnd.lanjobs.spec+json"
-	HeaderRequestID  = "Lanjobs-Request-Id" // of a write; repeating it is harmless
-	HeaderIndex      = "Lanjobs-Index"      // applied index of the answering state
-	HeaderLeader     = "Lanjobs-Leader"     // node id
+	HeaderRequestID  = "Lanjobs-Request-Id"   // of a write; repeating it is harmless
+	HeaderWait       = "Lanjobs-Wait-Seconds" // how long a write may wait for a leader, 0 to 60; 8 by default
+	HeaderIndex      = "Lanjobs-Index"        // applied index of the answering state
+	HeaderLeader     = "Lanjobs-Leader"       // node id
 	HeaderStale      = "Lanjobs-Stale-Seconds"
 	HeaderLogNext    = "Lanjobs-Log-Next"    // byte offset after the returned piece
 	HeaderLogDone    = "Lanjobs-Log-Done"    // "true" when the attempt has ended and there is no more

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"fmt"
 	"sync"
 
@@ -10,8 +9,8 @@ import (
 	"lanjobs/task"
 )
 
-// MaxMessageBytes bounds a message between nodes, either way: a poll may bring task.MaxSlots assignments, of which each can
-// have a checkpoint, but a node asks for as many as it has free slots.
+// MaxMessageBytes bounds a message between nodes, either way. The largest are answers to a poll: each assignment may bring a
+// checkpoint of task.MaxCheckpointBytes, which makes 256 of the worst at once.
 const MaxMessageBytes = 64 << 20
 
 // messageDepth bounds how deep lists and maps may be nested in a message; ours have about five levels.
@@ -45,12 +44,12 @@ func Decode(b []byte, v any) error {
 	if len(b) > MaxMessageBytes {
 		return tooLarge(fmt.Sprintf("a message of %d bytes (%T)", len(b), v))
 	}
-	r := bytes.NewReader(b)
-	if err := codec.NewDecoder(r, messageHandle()).Decode(v); err != nil {
+	d := codec.NewDecoderBytes(b, messageHandle())
+	if err := d.Decode(v); err != nil {
 		return fmt.Errorf("%w: decode %T: %w", task.ErrInvalid, v, err)
 	}
-	if r.Len() > 0 {
-		return fmt.Errorf("%w: decode %T: %d bytes too many", task.ErrInvalid, v, r.Len())
+	if n := len(b) - d.NumBytesRead(); n > 0 {
+		return fmt.Errorf("%w: decode %T: %d bytes too many", task.ErrInvalid, v, n)
 	}
 	return nil
 }

@@ -270,8 +270,9 @@ func (c *cluster) state(id task.JobID) (st task.JobState) {
 
 func (c *cluster) untilDone(id task.JobID, limit time.Duration) {
 	c.t.Helper()
-	c.until(limit, "job "+string(id)+" done", func() bool { return c.state(id).Final() })
-	if st := c.state(id); st != task.JobSucceeded {
+	var st task.JobState
+	c.until(limit, "job "+string(id)+" done", func() bool { st = c.state(id); return st != "" && st.Final() })
+	if st != task.JobSucceeded {
 		c.t.Fatalf("job %s is %s", id, st)
 	}
 }

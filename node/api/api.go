@@ -1,0 +1,85 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+
+	"lanjobs/task"
+)
+
+// API answers clients of this member (ServeHTTP) and requests that other members pass on to the leader (ServeForwarded).
+type API struct {
+	cfg     Config
+	clock   task.Clock
+	log     *slog.Logger
+	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
+
+	requests, streams, submits gate
+}
+
+// New makes the API of a node.
+func New(cfg Config) (*API, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	a := &API{cfg: cfg, clock: cfg.Clock, log: cfg.Log, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		requests: make(gate, maxRequests), streams: make(gate, maxStreams), submits: make(gate, maxSubmits)}
+	for _, r := range a.routes() {
+		a.mux.Handle(r.pattern, a.serve(r))
+	}
+	a.mux.HandleFunc("/", a.nothingHere)
+	return a, nil
+}
+
+// where tells which member answers a route.
+type where uint8
+
+const (
+	here   where = iota // this one
+	fresh               // the leader; without one, this member's copy
+	commit              // the leader, and only it
+)
+
+// route is one row of the API.
+type route struct {
+	pattern string
+	where   where
+	params  string // names of the query, beside consistency
+	body    int64  // most bytes; 0 = none is taken
+	long    bool   // may be held: counts as a stream
+	handle  handler
+	check   func(*request) error                      // of what needs no state, at the first member
+	stream  func(http.ResponseWriter, *request) error // instead of handle, with follow=1
+}
+
+// routes is the API as transport/api.go describes it; a test compares the two.
+func (a *API) routes() []route {
+	const page = " limit after"
+	return []route{
+		{pattern: "GET /v1/status", where: fresh, handle: a.status},
+		{pattern: "POST /v1/jobs", where: commit, params: "dry_run", body: maxJobBody, handle: a.submit, check: readSpec},
+		{pattern: "GET /v1/jobs", where: fresh, params: "state queue name label dead since" + page, handle: a.listJobs},
+		{pattern: "GET /v1/jobs/{ref}", where: fresh, handle: a.getJob},
+		{pattern: "DELETE /v1/jobs/{ref}", where: commit, params: "reason grace", handle: a.cancelJob},
+		{pattern: "POST /v1/jobs/{ref}/retry", where: commit, body: maxBody, handle: a.retryJob},
+		{pattern: "GET /v1/jobs/{ref}/spec", where: fresh, params: "format", handle: a.jobSpec},
+		{pattern: "GET /v1/jobs/{ref}/shards", where: fresh, params: "stage shards state attempts why" + page, handle: a.listShards},
+		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log", where: fresh, params: "stream from tail hold limit", long: true, handle: a.readLog},
+		{pattern: "GET /v1/jobs/{ref}/why", where: fresh, params: "stage shards", handle: a.whyJob},
+		{pattern: "GET /v1/nodes", where: fresh, params: "all" + page, handle: a.listNodes},
+		{pattern: "GET /v1/nodes/{ref}", where: fresh, handle: a.getNode},
+		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},
+		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, body: maxBody, handle: a.resumeNode},
+		{pattern: "POST /v1/nodes/{ref}/label", where: commit, body: maxBody, handle: a.labelNode},
+		{pattern: "DELETE /v1/nodes/{ref}", where: commit, params: "force", handle: a.removeNode},
+		{pattern: "GET /v1/events", where: fresh, params: "from job stage shards node kind since tail follow" + page, handle: a.listEvents, stream: a.followEvents},
+		{pattern: "POST /v1/tokens", where: commit, body: maxBody, handle: a.createToken},
+		{pattern: "GET /v1/tokens", where: fresh, params: "limit after", handle: a.listTokens},
+		{pattern: "DELETE /v1/tokens/{id}", where: commit, handle: a.removeToken},
+		{pattern: "POST /v1/init", where: here, body: maxBody, handle: a.initCluster},
+		{pattern: "POST /v1/leave", where: here, body: maxBody, handle: a.leave},
+		{pattern: "GET /healthz", where: here, handle: a.health},
+		{pattern: "GET /readyz", where: here, handle: a.ready},
+	}
+}

@@ -1,0 +1,256 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lanjobs/task"
+	"lanjobs/task/jobfile"
+	"lanjobs/transport"
+)
+
+// request is what a client asks, read in full and within its limits.
+type request struct {
+	http      *http.Request
+	query     url.Values
+	body      []byte
+	by        string
+	id        task.RequestID // of a write
+	wait      time.Duration  // how long a write may wait for a leader
+	hold      time.Duration  // how long a log request may wait for output
+	stale     bool           // this member's copy will do
+	silence   time.Duration  // answered from this member's copy: since it heard of a leader
+	orphan    bool           // and there is none now
+	via       task.NodeID    // the member that the client talks to
+	forwarded bool
+	spec      *task.Spec // of a submit, once it was checked
+}
+
+// accept reads a request and refuses what is malformed.
+func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
+	q := &request{http: r, by: By(r.Context()), via: a.cfg.Self, wait: defaultWait}
+	if f, passed := r.Context().Value(forwardedKey{}).(forwarded); passed {
+		q.forwarded, q.via = true, f.via
+	}
+	var err error
+	if q.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		return nil, invalid("the query cannot be read: "+err.Error(), "")
+	}
+	if err := q.onlyKnown(rt.params); err != nil {
+		return nil, err
+	}
+	switch c := q.query.Get("consistency"); c {
+	case "", "default":
+	case "stale":
+		q.stale = true
+	default:
+		return nil, invalid("consistency "+shown(c)+" is not known", "write default or stale")
+	}
+	if rt.where == commit || rt.where == here && r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if err := q.writeHeaders(a); err != nil {
+			return nil, err
+		}
+	}
+	if rt.long {
+		if q.hold, err = q.duration("hold", maxHold); err != nil {
+			return nil, err
+		}
+	}
+	if q.body, err = readBody(w, r, rt.body); err != nil {
+		return nil, err
+	}
+	if rt.check != nil {
+		return q, rt.check(q)
+	}
+	return q, nil
+}
+
+// onlyKnown refuses parameters that have no effect: a filter with a slip in its name would show everything.
+func (q *request) onlyKnown(params string) error {
+	known := append(strings.Fields(params), "consistency")
+	for name := range q.query {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := "Known here: " + strings.Join(known, ", ")
+		if near := nearest(known, name); near != "" {
+			hint = fmt.Sprintf("Did you mean %q?", near)
+		}
+		return invalid("the parameter "+shown(name)+" is not known here", hint)
+	}
+	return nil
+}
+
+// writeHeaders reads what a write carries beside its body.
+func (q *request) writeHeaders(a *API) error {
+	h := q.http.Header
+	if m := h.Get("If-Match"); m != "" && m != "*" {
+		return &statusError{http.StatusPreconditionFailed, task.NewProblem(task.ErrConflict, "changes under a condition (If-Match) are not built yet; nothing was changed", "")}
+	}
+	q.id = task.RequestID(h.Get(transport.HeaderRequestID))
+	switch {
+	case q.id == "":
+		q.id = a.cfg.NewID()
+		h.Set(transport.HeaderRequestID, string(q.id)) // the same when it is forwarded
+	case len(q.id) > maxID || strings.ContainsFunc(string(q.id), func(r rune) bool { return r <= ' ' || r > '~' }):
+		return invalid(fmt.Sprintf("%s is up to %d letters, digits and signs", transport.HeaderRequestID, maxID), "")
+	}
+	if text := h.Get(transport.HeaderWait); text != "" {
+		wait, ok := lengthOf(text)
+		if !ok || wait > maxWait {
+			return invalid(fmt.Sprintf("%s %s is not from 0 to %d seconds", transport.HeaderWait, shown(text), int(maxWait.Seconds())), "")
+		}
+		q.wait = wait
+	}
+	return nil
+}
+
+// readBody takes at most limit bytes.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(limit, 1)))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large || err == nil && int64(len(body)) > limit {
+		if limit == 0 {
+			return nil, invalid("this request takes no body", "")
+		}
+		return nil, task.NewProblem(task.ErrTooLarge, fmt.Sprintf("the body is larger than %d KiB", limit>>10), "")
+	}
+	if err != nil {
+		return nil, invalid("the body cannot be read: "+err.Error(), "")
+	}
+	return body, nil
+}
+
+// decode reads a JSON body. An unknown field is refused: it asks for something that would not be done. No body is the zero value.
+func (q *request) decode(v any) error {
+	if len(bytes.TrimSpace(q.body)) == 0 {
+		return nil
+	}
+	if kind, _, _ := mime.ParseMediaType(q.http.Header.Get("Content-Type")); kind != typeJSON && kind != "" {
+		return invalid("the body's type is "+shown(kind)+", not "+typeJSON, "")
+	}
+	return decodeJSON(q.body, v)
+}
+
+func decodeJSON(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil && d.More() {
+		err = errors.New("something follows the JSON value")
+	}
+	if err != nil {
+		return invalid("the body cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "A field that is unknown here may need a newer version of lanjobs on the leader.")
+	}
+	return nil
+}
+
+// value gives a part of the path.
+func (q *request) value(name string) string { return q.http.PathValue(name) }
+
+// flag reads a parameter that is yes or no; the name alone is yes.
+func (q *request) flag(name string) (bool, error) {
+	values, given := q.query[name]
+	if !given {
+		return false, nil
+	}
+	switch values[0] {
+	case "1", "true", "yes", "":
+		return true, nil
+	case "0", "false", "no":
+		return false, nil
+	}
+	return false, invalid(fmt.Sprintf("%s %s is neither 1 nor 0", name, shown(values[0])), "")
+}
+
+// count reads a whole number from 0 on, kept below most; def if it is not given.
+func (q *request) count(name string, def, most int) (int, error) {
+	text := q.query.Get(name)
+	if text == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, invalid(fmt.Sprintf("%s %s is not a number from 0 on", name, shown(text)), "")
+	}
+	return min(n, most), nil
+}
+
+// page reads how long a list may be.
+func (q *request) page() (int, error) {
+	n, err := q.count("limit", defaultPage, maxPage)
+	if n == 0 {
+		n = defaultPage
+	}
+	return n, err
+}
+
+// list reads a parameter with several values, separated by commas.
+func (q *request) list(name string) []string {
+	text := q.query.Get(name)
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// duration reads a length of time: seconds, or as job files have it (90s, 1h30m).
+func (q *request) duration(name string, most time.Duration) (time.Duration, error) {
+	text := q.query.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	d, ok := lengthOf(text)
+	if !ok || d > most {
+		return 0, invalid(fmt.Sprintf("%s %s is not a length of time up to %s", name, shown(text), short(most)), "write seconds, or 90s, 5m, 1h30m")
+	}
+	return d, nil
+}
+
+func lengthOf(text string) (time.Duration, bool) {
+	if m, err := jobfile.ParseLength(text); err == nil {
+		return m.Duration(), true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, false
+	}
+	return secondsOf(f)
+}
+
+// secondsOf makes a length of a number of seconds; false for what is none.
+func secondsOf(f float64) (time.Duration, bool) {
+	if !(f >= 0 && f <= jobfile.MaxLength.Duration().Seconds()) || math.IsNaN(f) {
+		return 0, false
+	}
+	return time.Duration(f * float64(time.Second)), true
+}
+
+// since reads a moment: RFC 3339, or how long ago.
+func (q *request) since(now time.Time) (time.Time, error) {
+	text := q.query.Get("since")
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	d, ok := lengthOf(text)
+	if !ok {
+		return time.Time{}, invalid("since "+shown(text)+" is neither a time nor a length of time", "write 2026-11-29T12:00:00Z, or 1h for the last hour")
+	}
+	return now.Add(-d), nil
+}

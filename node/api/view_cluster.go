@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+)
+
+// Names of the cluster's health.
+const (
+	healthy  = "healthy"
+	degraded = "degraded"
+	noLeader = "no_leader"
+)
+
+// status answers GET /v1/status.
+func (a *API) status(_ context.Context, q *request) (*reply, error) {
+	var out task.ClusterView
+	a.look(q, func(v *view) {
+		out = v.cluster()
+		out.Self, out.SelfName, out.Version = q.via, v.nameOf(q.via), a.cfg.Version
+		if q.via == a.cfg.Self {
+			out.SelfName = a.cfg.Name
+		} else if n := v.Node(q.via); n != nil && n.Info.Version != "" {
+			out.Version = n.Info.Version
+		}
+	})
+	return ok(out)
+}
+
+func (v *view) cluster() task.ClusterView {
+	out := task.ClusterView{Name: v.Cluster.Name, ID: v.Cluster.ID, Term: v.Term, Index: v.Index, Clock: v.Clock,
+		Nodes: []task.NodeView{}, Jobs: []task.JobView{}, Voters: v.voters.voters}
+	v.present(func(n *fsm.Node) { out.Nodes = append(out.Nodes, v.node(n)) })
+	out.Survives = max(v.voters.answering-v.voters.needed(), 0)
+	out.Health, out.Sentence = v.health(len(out.Nodes))
+	if v.leader != "" {
+		out.Leader, out.LeaderName = v.leader, v.nameOf(v.leader)
+	}
+	if v.orphan {
+		out.StaleSeconds = v.silence.Seconds()
+	}
+	out.Jobs = v.statusJobs()
+	return out
+}
+
+// health is how the cluster does, and what that means.
+func (v *view) health(machines int) (health, sentence string) {
+	e := v.voters
+	if v.leader == "" {
+		return noLeader, e.sentence()
+	}
+	away := len(e.away)
+	switch {
+	case v.Cluster.ID == "" || machines <= 1 && e.voters <= 1:
+		return healthy, "1 voter: this machine only"
+	case e.voters == 1 && machines == 2:
+		return healthy, "2 machines: 1 voter, not yet fault tolerant: a third machine makes it 3"
+	case e.voters == 1:
+		return healthy, fmt.Sprintf("%d machines: 1 voter, not yet fault tolerant: more become voters once they are up to date", machines)
+	case away > 0:
+		return degraded, fmt.Sprintf("%d voters, %d %s: %s", e.voters, away, nodeSilent, survives(e.answering-e.needed(), " more"))
+	case e.voters == 2:
+		return degraded, "2 voters: survives no failure"
+	}
+	return healthy, fmt.Sprintf("%d voters: %s", e.voters, survives(e.answering-e.needed(), ""))
+}
+
+func survives(n int, more string) string {
+	switch {
+	case n <= 0:
+		return "survives no" + more + " failure"
+	case n == 1:
+		return "survives 1" + more + " failure"
+	}
+	return fmt.Sprintf("survives %d%s failures", n, more)
+}
+
+// statusJobs are the unfinished jobs and the newest finished ones, newest first.
+func (v *view) statusJobs() []task.JobView {
+	out := []task.JobView{}
+	left, live, ended := v.Live(), statusJobs, statusEnded
+	v.JobsNewestFirst(func(j *fsm.Job) bool {
+		if j.State.Final() {
+			if ended--; ended >= 0 {
+				out = append(out, v.job(j))
+			}
+		} else {
+			left--
+			if live--; live >= 0 {
+				out = append(out, v.job(j))
+			}
+		}
+		return (left > 0 && live > 0) || ended > 0
+	})
+	return out
+}
+
+// health answers GET /healthz: the process lives and answers.
+func (a *API) health(context.Context, *request) (*reply, error) {
+	return textReply([]byte("ok\n")), nil
+}
+
+// readyAfter is how long without a leader a member is still called ready: an election takes less.
+const readyAfter = 10 * time.Second
+
+// ready answers GET /readyz: this member knows a leader.
+func (a *API) ready(context.Context, *request) (*reply, error) {
+	st := a.cfg.Ledger.Standing()
+	if st.Leads || st.Leader != "" && st.Silence < readyAfter {
+		return textReply([]byte("ready\n")), nil
+	}
+	rep := textReply([]byte("no leader\n"))
+	rep.status = 503
+	return rep, nil
+}

@@ -1,0 +1,56 @@
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+
+	"lanjobs/task"
+)
+
+// ForgedCA is another authority that claims the id of a cluster.
+func ForgedCA(cluster, name string) *CA {
+	ca, err := newCA(cluster, name)
+	if err != nil {
+		panic(err)
+	}
+	return ca
+}
+
+// KeyPair is the certificate of an identity as TLS presents it.
+func (i *Identity) KeyPair() tls.Certificate {
+	pair, err := i.keyPair()
+	if err != nil {
+		panic(err)
+	}
+	return pair
+}
+
+// Cert is an authority's certificate.
+func (ca *CA) Cert() *x509.Certificate { return ca.cert }
+
+// Strangers counts connections that have proven nothing yet, Guests those of the web without a certificate.
+func (m *Mux) Strangers() int { return m.strangers.len() }
+func (m *Mux) Guests() int    { return m.guests.len() }
+
+func (c *crowd) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.links)
+}
+
+// Links counts the open connections of a node.
+func (t *Trust) Links(id task.NodeID) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.links[id])
+}
+
+// CloseIdle ends what a test left open.
+func (c *APIClient) CloseIdle() { c.door.(*http.Transport).CloseIdleConnections() }
+
+var (
+	UnreachedText = unreachedText
+	PeerAddr      = peerAddr
+	WriteFile     = writeFile
+)

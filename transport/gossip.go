@@ -1,0 +1,331 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"lanjobs/task"
+)
+
+// How gossip runs on Wi-Fi and with up to a few dozen machines. A probe waits 1 s for its datagram and then 1 s for the
+// fallback over TCP: with an interval equal to the time-out, as in memberlist's LAN profile with the time-out raised to 1 s,
+// the fallback would get no time at all and a network without UDP would flap. A silent node is called dead after 6 s.
+const (
+	probeTimeout     = 1 * time.Second
+	probeInterval    = 2 * time.Second
+	suspicionMult    = 3
+	pushPullInterval = 15 * time.Second
+	leaveTimeout     = 1 * time.Second
+	checkInterval    = 5 * time.Second  // of this machine's interfaces
+	rejoinInterval   = 10 * time.Second // memberlist never reconnects by itself
+)
+
+// About is what a node says of itself to all others.
+type About struct {
+	Name    string
+	Version string
+	Level   int
+	Voter   bool
+}
+
+// GossipConfig is what Gossip is told.
+type GossipConfig struct {
+	Self    task.NodeID
+	Cluster string // label of all packets and streams: clusters that touch do not mix
+	Key     []byte // 16, 24 or 32 bytes, AES-GCM
+	// NextSession makes a session greater than all before it on this machine, also over restarts.
+	NextSession func() (Session, error)
+	About       func() About
+	Listen      netip.AddrPort // a specified address is announced as the only one; else see RankAddrs
+	UDP         net.PacketConn // closed by Run
+	Streams     StreamSource   // likewise, if it has a Close
+	Book        *Book
+	// Seeds are addresses to try while nobody known answers.
+	Seeds func() []string
+	// Interfaces and Toward look at this machine: SystemInterfaces, LocalToward.
+	Interfaces func() ([]Interface, error)
+	Toward     func(peer netip.AddrPort) (netip.Addr, bool)
+	// Changed hears that a node was seen or is gone, from Run's goroutine. A hint and no more: membership is Raft's, and
+	// who is well enough to work is told by leases. May be nil.
+	Changed func(id task.NodeID, alive bool)
+	Clock   task.Clock
+	Log     *slog.Logger
+}
+
+// Gossip keeps the book up to date: each node tells all others where it is. Run does everything; the rest may be called from
+// anywhere.
+type Gossip struct {
+	GossipConfig
+	sockets  *gossipSockets
+	inbox    *gossipInbox
+	wake     chan struct{}
+	announce chan struct{}
+	joins    sync.WaitGroup
+
+	rejoin    time.Duration
+	probe     time.Duration
+	suspicion int
+
+	// Owned by Run.
+	list  *memberlist.Memberlist // nil = no network yet
+	heard gossipHeard
+
+	mu         sync.Mutex
+	session    Session
+	addrs      []netip.AddrPort
+	meta       []byte
+	joining    map[task.NodeID]bool
+	udpBlocked time.Duration // awake time of the last sign of it; 0 = none
+	up         map[task.NodeID]bool
+	clones     []task.NodeID
+}
+
+// NewGossip makes a Gossip that does nothing yet.
+func NewGossip(cfg GossipConfig) *Gossip {
+	return &Gossip{
+		GossipConfig: cfg,
+		sockets:      &gossipSockets{udp: cfg.UDP, streams: cfg.Streams, clock: cfg.Clock},
+		inbox:        newGossipInbox(),
+		wake:         make(chan struct{}, 1),
+		announce:     make(chan struct{}, 1),
+		rejoin:       rejoinInterval,
+		probe:        probeInterval,
+		suspicion:    suspicionMult,
+		joining:      map[task.NodeID]bool{},
+		up:           map[task.NodeID]bool{},
+	}
+}
+
+// Run takes part in gossip until ctx ends, then says good-bye. Without a usable network it waits for one.
+func (g *Gossip) Run(ctx context.Context) error {
+	g.sockets.start()
+	check := g.Clock.NewTimer(checkInterval)
+	rejoin := g.Clock.NewTimer(g.jittered())
+	defer func() {
+		check.Stop()
+		rejoin.Stop()
+		g.leave()
+		g.sockets.stop()
+		g.joins.Wait()
+	}()
+	g.refresh()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-g.inbox.ready:
+			for _, e := range g.inbox.take() {
+				g.note(e)
+			}
+		case <-check.C():
+			g.refresh()
+			g.settle()
+			check.Reset(checkInterval)
+		case <-rejoin.C():
+			g.join(false)
+			rejoin.Reset(g.jittered())
+		case <-g.wake:
+			g.refresh()
+			g.join(true)
+		case <-g.announce:
+			g.update(g.current())
+		}
+	}
+}
+
+func (g *Gossip) jittered() time.Duration {
+	return g.rejoin - g.rejoin/5 + rand.N(g.rejoin*2/5+1)
+}
+
+// Wake makes Run look at the interfaces and call all peers at once: the machine has slept, or the network has changed.
+func (g *Gossip) Wake() { signal(g.wake) }
+
+// Announce tells the others that About has something new.
+func (g *Gossip) Announce() { signal(g.announce) }
+
+// signal leaves a note in a channel of one; a note that is there already says the same.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Session is this node's session now; zero before there was a network.
+func (g *Gossip) Session() Session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.session
+}
+
+// Alive tells whether gossip hears of a node. It is a hint.
+func (g *Gossip) Alive(id task.NodeID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.up[id]
+}
+
+// Clones lists nodes of which two sessions have been alive side by side for more than 20 s: somebody copied a data folder.
+func (g *Gossip) Clones() []task.NodeID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.clones)
+}
+
+// UDPBlocked tells that peers answer over TCP but not over UDP, within the last minute: a firewall, most likely.
+func (g *Gossip) UDPBlocked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.udpBlocked > 0 && g.Clock.Awake()-g.udpBlocked < time.Minute
+}
+
+// Addrs are the addresses announced now, best first.
+func (g *Gossip) Addrs() []string {
+	var out []string
+	for _, a := range g.current() {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+func (g *Gossip) current() []netip.AddrPort {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.addrs)
+}
+
+// refresh looks at the interfaces and follows a change: another first address needs a new session, since memberlist announces
+// that of its creation for ever.
+func (g *Gossip) refresh() {
+	addrs, now := g.choose(), g.current()
+	switch {
+	case len(addrs) == 0:
+		// No network: what runs keeps running and finds its peers again by rejoining.
+	case g.list == nil || addrs[0] != now[0]:
+		g.leave()
+		if err := g.create(addrs); err != nil {
+			g.Log.Warn("gossip not started", "error", err)
+			return
+		}
+		g.join(true)
+	case !slices.Equal(addrs, now):
+		g.update(addrs)
+	}
+}
+
+// update announces other second addresses or another About within the session.
+func (g *Gossip) update(addrs []netip.AddrPort) {
+	if g.list == nil {
+		return
+	}
+	g.describe(addrs)
+	if err := g.list.UpdateNode(leaveTimeout); err != nil {
+		g.Log.Debug("gossip update", "error", err)
+	}
+}
+
+// choose gives the addresses to announce.
+func (g *Gossip) choose() []netip.AddrPort {
+	if !g.Listen.Addr().IsUnspecified() {
+		return []netip.AddrPort{g.Listen}
+	}
+	table, err := g.Interfaces()
+	if err != nil {
+		g.Log.Warn("network interfaces not readable", "error", err)
+		return nil
+	}
+	var toward []netip.Addr
+	for _, id := range g.Book.IDs() {
+		for _, text := range g.Book.Lookup(id) {
+			peer, err := netip.ParseAddrPort(text)
+			if err != nil || g.Toward == nil {
+				continue
+			}
+			if local, ok := g.Toward(peer); ok {
+				toward = append(toward, local)
+			}
+			break
+		}
+	}
+	var out []netip.AddrPort
+	for _, a := range RankAddrs(table, toward) {
+		out = append(out, netip.AddrPortFrom(a, g.Listen.Port()))
+	}
+	return out
+}
+
+// create starts a session.
+func (g *Gossip) create(addrs []netip.AddrPort) error {
+	session, err := g.NextSession()
+	if err != nil {
+		return fmt.Errorf("next gossip session: %w", err)
+	}
+	g.describe(addrs)
+	g.mu.Lock()
+	g.session = session
+	g.mu.Unlock()
+	wire := newGossipWire(g.sockets, addrs[0])
+	handler := &gossipDelegate{gossip: g, stay: g.heard.begin(g.Clock.Awake())}
+
+	conf := memberlist.DefaultLANConfig()
+	conf.Name = gossipName(g.Self, session)
+	conf.Label = g.Cluster
+	conf.SecretKey = g.Key
+	conf.Transport = wire
+	conf.BindPort, conf.AdvertisePort = int(addrs[0].Port()), int(addrs[0].Port())
+	conf.ProbeTimeout, conf.ProbeInterval, conf.SuspicionMult = probeTimeout, g.probe, g.suspicion
+	conf.PushPullInterval, conf.TCPTimeout = pushPullInterval, HandshakeTimeout
+	conf.Delegate, conf.Events = handler, handler
+	conf.Logger = gossipLogger(g.Log, g.readLog)
+
+	list, err := memberlist.Create(conf)
+	if err != nil {
+		_ = wire.Shutdown()
+		return fmt.Errorf("start gossip at %s: %w", addrs[0], err)
+	}
+	g.list = list
+	g.sockets.use(wire)
+	g.Log.Debug("gossip session", "session", session, "addrs", addrs)
+	return nil
+}
+
+// describe sets what memberlist announces.
+func (g *Gossip) describe(addrs []netip.AddrPort) {
+	about := g.About()
+	m := nodeMeta{Name: about.Name, Version: about.Version, Level: about.Level, Voter: about.Voter, Addrs: addrs}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.addrs, g.meta = addrs, m.encode()
+}
+
+// leave ends the session: the others hear of it, if somebody does within leaveTimeout.
+func (g *Gossip) leave() {
+	if g.list == nil {
+		return
+	}
+	if err := g.list.Leave(leaveTimeout); err != nil {
+		g.Log.Debug("gossip leave", "error", err)
+	}
+	g.sockets.use(nil)
+	_ = g.list.Shutdown()
+	g.list = nil
+}
+
+// readLog learns from memberlist's log what it tells nowhere else.
+func (g *Gossip) readLog(line string) {
+	if strings.Contains(line, "UDP probes failed") {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.udpBlocked = g.Clock.Awake()
+	}
+}

@@ -1,0 +1,247 @@
+package transport
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"lanjobs/task"
+)
+
+const (
+	// settleTime after a new session nobody is called gone: the new memberlist has yet to hear of all.
+	settleTime = 10 * time.Second
+	// cloneTime is how long two sessions of one node must live side by side; one that was left without a word dies sooner.
+	cloneTime = 20 * time.Second
+)
+
+// gossipEvent is what memberlist said of one session of one node.
+type gossipEvent struct {
+	stay uint64
+	name string
+	meta []byte
+	addr string
+	gone bool
+}
+
+// gossipInbox takes events from memberlist's callbacks, which run under its lock and must not wait. Of each name only the
+// last event is kept, so that it stays small however slow the reader is.
+type gossipInbox struct {
+	ready chan struct{}
+
+	mu     sync.Mutex
+	latest map[string]gossipEvent
+}
+
+func newGossipInbox() *gossipInbox {
+	return &gossipInbox{ready: make(chan struct{}, 1), latest: map[string]gossipEvent{}}
+}
+
+func (b *gossipInbox) put(e gossipEvent) {
+	b.mu.Lock()
+	b.latest[e.name] = e
+	b.mu.Unlock()
+	signal(b.ready)
+}
+
+func (b *gossipInbox) take() []gossipEvent {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	events := slices.Collect(maps.Values(b.latest))
+	clear(b.latest)
+	return events
+}
+
+// gossipDelegate is the callbacks of one session.
+type gossipDelegate struct {
+	gossip *Gossip
+	stay   uint64
+}
+
+var (
+	_ memberlist.Delegate      = (*gossipDelegate)(nil)
+	_ memberlist.EventDelegate = (*gossipDelegate)(nil)
+)
+
+// NodeMeta gives what this node says of itself.
+func (d *gossipDelegate) NodeMeta(int) []byte {
+	d.gossip.mu.Lock()
+	defer d.gossip.mu.Unlock()
+	return d.gossip.meta
+}
+
+// NotifyMsg is not used.
+func (d *gossipDelegate) NotifyMsg([]byte) {}
+
+// GetBroadcasts is not used.
+func (d *gossipDelegate) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState is not used.
+func (d *gossipDelegate) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState is not used.
+func (d *gossipDelegate) MergeRemoteState([]byte, bool) {}
+
+// NotifyJoin hands over a node that came.
+func (d *gossipDelegate) NotifyJoin(n *memberlist.Node) { d.put(n, false) }
+
+// NotifyUpdate hands over what a node newly says of itself.
+func (d *gossipDelegate) NotifyUpdate(n *memberlist.Node) { d.put(n, false) }
+
+// NotifyLeave hands over a node that left or died.
+func (d *gossipDelegate) NotifyLeave(n *memberlist.Node) { d.put(n, true) }
+
+func (d *gossipDelegate) put(n *memberlist.Node, gone bool) {
+	d.gossip.inbox.put(gossipEvent{stay: d.stay, name: n.Name, meta: bytes.Clone(n.Meta), addr: n.Address(), gone: gone})
+}
+
+// gossipHeard is which sessions of which nodes are alive, as the memberlist of this stay has it. Owned by Run.
+type gossipHeard struct {
+	stay     uint64 // counts memberlists: events of an earlier one are old news
+	began    time.Duration
+	sessions map[task.NodeID]map[Session]bool
+	double   map[task.NodeID]time.Duration // since when (awake) a node has had more than one
+}
+
+// begin forgets all for a new memberlist and gives its number.
+func (h *gossipHeard) begin(now time.Duration) uint64 {
+	h.stay++
+	h.began = now
+	h.sessions, h.double = map[task.NodeID]map[Session]bool{}, map[task.NodeID]time.Duration{}
+	return h.stay
+}
+
+// note takes one event over into the book.
+func (g *Gossip) note(e gossipEvent) {
+	id, session, ok := parseGossipName(e.name)
+	if !ok || e.stay != g.heard.stay {
+		return
+	}
+	all := g.heard.sessions[id]
+	if e.gone {
+		delete(all, session)
+	} else {
+		if all == nil {
+			all = map[Session]bool{}
+			g.heard.sessions[id] = all
+		}
+		all[session] = true
+		if id != g.Self {
+			g.enter(id, session, e)
+		}
+	}
+	g.report(id)
+}
+
+// enter writes a node's place into the book.
+func (g *Gossip) enter(id task.NodeID, session Session, e gossipEvent) {
+	m, err := decodeMeta(e.meta)
+	if err != nil {
+		g.Log.Debug("gossip metadata", "node", id, "error", err)
+	}
+	p := Peer{Session: session, Name: m.Name, Version: m.Version, Level: m.Level, Voter: m.Voter}
+	for _, a := range m.Addrs {
+		p.Addrs = append(p.Addrs, a.String())
+	}
+	if len(p.Addrs) == 0 {
+		p.Addrs = []string{e.addr}
+	}
+	g.Book.Update(id, p)
+}
+
+// report tells Changed if a node came or went.
+func (g *Gossip) report(id task.NodeID) {
+	if id == g.Self {
+		return
+	}
+	up := len(g.heard.sessions[id]) > 0
+	if !up && g.Clock.Awake()-g.heard.began < settleTime {
+		return // settle will look again
+	}
+	g.mu.Lock()
+	changed := g.up[id] != up
+	g.up[id] = up
+	g.mu.Unlock()
+	if changed && g.Changed != nil {
+		g.Changed(id, up)
+	}
+}
+
+// settle reports what had to wait, and looks for clones.
+func (g *Gossip) settle() {
+	g.mu.Lock()
+	ids := slices.Collect(maps.Keys(g.up))
+	g.mu.Unlock()
+	for _, id := range ids {
+		g.report(id)
+	}
+	now := g.Clock.Awake()
+	var clones []task.NodeID
+	for id, all := range g.heard.sessions {
+		since, known := g.heard.double[id]
+		switch {
+		case len(all) < 2:
+			delete(g.heard.double, id)
+		case !known:
+			g.heard.double[id] = now
+		case now-since > cloneTime:
+			clones = append(clones, id)
+		}
+	}
+	slices.Sort(clones)
+	g.mu.Lock()
+	g.clones = clones
+	g.mu.Unlock()
+}
+
+// join calls the known peers that are not alive, or all of them: memberlist by itself never finds a peer again that it has
+// declared dead. Each peer is called by one goroutine at a time.
+func (g *Gossip) join(all bool) {
+	if g.list == nil {
+		return
+	}
+	list, own := g.list, g.Addrs()
+	alone := true
+	for _, id := range g.Book.IDs() {
+		up := g.Alive(id)
+		alone = alone && !up
+		if id != g.Self && (all || !up) {
+			g.call(list, id, without(g.Book.Lookup(id), own))
+		}
+	}
+	if alone && g.Seeds != nil {
+		g.call(list, "", without(g.Seeds(), own))
+	}
+}
+
+// call tries a peer's addresses until one answers.
+func (g *Gossip) call(list *memberlist.Memberlist, id task.NodeID, addrs []string) {
+	g.mu.Lock()
+	if g.joining[id] || len(addrs) == 0 {
+		g.mu.Unlock()
+		return
+	}
+	g.joining[id] = true
+	g.mu.Unlock()
+	g.joins.Go(func() {
+		defer func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			delete(g.joining, id)
+		}()
+		for _, addr := range addrs {
+			if n, err := list.Join([]string{addr}); n > 0 && err == nil {
+				return
+			}
+		}
+	})
+}
+
+// without leaves out this machine's own addresses, which may once have been a peer's.
+func without(addrs, own []string) []string {
+	return slices.DeleteFunc(slices.Clone(addrs), func(a string) bool { return slices.Contains(own, a) })
+}
