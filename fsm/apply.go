@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"strconv"
 
 	"lanjobs/task"
 )
@@ -22,7 +23,7 @@ func (s *State) Apply(index uint64, data []byte) ([]Result, []task.Event, error)
 func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
 	s.Index, s.Wall, s.out = index, b.Wall, nil
 	elapsed := min(max(b.Elapsed, 0), MaxElapsed)
-	s.Led += elapsed + max(b.Idle, 0)
+	s.Led = min(s.Led+elapsed+length(b.Idle), maxLed)
 	if elapsed > 0 {
 		s.advance(elapsed)
 	}
@@ -31,6 +32,7 @@ func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
 		results[i] = c.apply(s)
 	}
 	s.released.flush(s)
+	s.dropStaleWaits()
 	s.tightenDue()
 	events := s.out
 	s.out = nil
@@ -79,15 +81,19 @@ func (s *State) member(id task.NodeID) (int32, *task.Problem) {
 func (s *State) holder(ref task.ShardRef, token task.Token, what string) (*Job, *Shard, *task.Problem) {
 	l := s.leases[token]
 	if l == nil || l.Ref != ref {
-		return nil, nil, s.stale(ref, token, what)
+		return nil, nil, s.stale(ref, token, "", what)
 	}
 	j := s.mutJob(l.Seq)
 	return j, s.mutShard(j, ref.Stage, ref.Shard), nil
 }
 
-// stale audits a refused token and gives its refusal.
-func (s *State) stale(ref task.ShardRef, token task.Token, what string) *task.Problem {
-	e := task.Event{Kind: task.EventLeaseRefuse, Job: ref.Job, Shards: itoa(ref.Shard), Token: token, Execution: token.Execution(), Reason: "stale token: " + what + " refused"}
+// stale audits a refused token and gives its refusal. from is the node that used it, "" where the command does not say.
+func (s *State) stale(ref task.ShardRef, token task.Token, from task.NodeID, what string) *task.Problem {
+	e := task.Event{Kind: task.EventLeaseRefuse, Job: task.JobID(clip(string(ref.Job), maxIDLength)), Shards: itoa(ref.Shard), Token: token, Execution: token.Execution(),
+		Node: task.NodeID(clip(string(from), maxIDLength)), Reason: "stale token: " + what + " refused"}
+	if n := s.Node(from); n != nil {
+		e.NodeName = n.Info.Name
+	}
 	if j := s.Job(ref.Job); j != nil && ref.Stage >= 0 && ref.Stage < len(j.Stages) {
 		e.JobName, e.Stage = j.Spec.Name, j.Spec.Stages[ref.Stage].Name
 	}
@@ -95,4 +101,4 @@ func (s *State) stale(ref task.ShardRef, token task.Token, what string) *task.Pr
 	return task.NewProblem(task.ErrStaleToken, task.ErrStaleToken.Error(), "")
 }
 
-func itoa(n int) string { return fmt.Sprint(n) }
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -3,7 +3,6 @@ package fsm
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"lanjobs/task"
 )
@@ -14,6 +13,9 @@ func (c *Checkpoint) apply(s *State) Result {
 	if len(c.Data) > task.MaxCheckpointBytes {
 		return refuse(task.ErrTooLarge, "Save the file elsewhere and checkpoint its name.", "a checkpoint holds at most %d bytes, this one has %d", task.MaxCheckpointBytes, len(c.Data))
 	}
+	if c.Seq == 0 {
+		return refuse(task.ErrInvalid, "", "checkpoints are numbered from 1")
+	}
 	j, sh, problem := s.holder(c.Ref, c.Token, "checkpoint")
 	if problem != nil {
 		return Result{Err: problem}
@@ -23,87 +25,84 @@ func (c *Checkpoint) apply(s *State) Result {
 		old = sh.Extra.Checkpoint
 	}
 	if c.Seq < old.Seq || c.Seq == old.Seq && !bytes.Equal(c.Data, old.Data) {
-		return refuse(task.ErrConflict, "", "checkpoint %d is already followed by %d", c.Seq, old.Seq)
+		r := refuse(task.ErrConflict, "", "checkpoint %d was saved already", old.Seq)
+		r.Version = old.Seq
+		return r
 	}
 	if c.Seq == old.Seq {
 		return Result{Version: c.Seq}
 	}
-	x := sh.mutExtra()
-	x.Checkpoint = task.Checkpoint{Seq: c.Seq, Data: bytes.Clone(c.Data)}
-	x.CheckpointAt, x.CheckpointBy = s.Clock, c.Token
+	if problem := s.full(int64(len(c.Data) - len(old.Data))); problem != nil {
+		return Result{Err: problem}
+	}
+	s.change(j, sh, func(x *Extra) {
+		x.Checkpoint = task.Checkpoint{Seq: c.Seq, Data: bytes.Clone(c.Data)}
+		x.CheckpointAt, x.CheckpointBy = s.Clock, c.Token
+	})
 	s.emitShard(task.EventCheckpoint, j, c.Ref.Stage, c.Ref.Shard, sh, task.Event{Seq: c.Seq, Bytes: len(c.Data)})
 	return Result{Version: c.Seq}
 }
 
 // apply registers an output under the lease; the same name again replaces the value.
 func (c *PutOutput) apply(s *State) Result {
-	if c.Output.Name == "" || len(c.Output.Value) > task.MaxOutputBytes {
-		return refuse(task.ErrTooLarge, "", "an output needs a name and holds at most %d bytes", task.MaxOutputBytes)
+	if problem := checkOutput(c.Output); problem != nil {
+		return Result{Err: problem}
+	}
+	if len(c.RequestID) > maxIDLength {
+		return refuse(task.ErrInvalid, "", "a request id has at most %d bytes", maxIDLength)
 	}
 	j, sh, problem := s.holder(c.Ref, c.Token, "output")
 	if problem != nil {
 		return Result{Err: problem}
 	}
-	kvs := setKVKeepEmpty(sh.Outputs(), task.KV{Name: strings.Clone(c.Output.Name), Value: c.Output.Value})
-	size := 0
-	for _, kv := range kvs {
-		size += len(kv.Name) + len(kv.Value)
+	if _, done := sh.wrote(c.RequestID); done || c.RequestID == "" && slices.Contains(sh.Outputs(), c.Output) {
+		return Result{Existed: true}
 	}
-	if size > task.MaxShardOutputBytes {
-		return refuse(task.ErrTooLarge, "", "the outputs of a shard hold at most %d bytes together", task.MaxShardOutputBytes)
+	kvs := putKVs(sh.Outputs(), []task.KV{c.Output})
+	if problem := checkOutputs(kvs); problem != nil {
+		return Result{Err: problem}
 	}
-	sh.mutExtra().Outputs = kvs
+	if problem := s.full(int64(len(c.Output.Name) + len(c.Output.Value))); problem != nil {
+		return Result{Err: problem}
+	}
+	s.change(j, sh, func(x *Extra) {
+		x.Outputs = kvs
+		if c.RequestID != "" {
+			x.puts = remember(x.puts, put{c.RequestID, 0})
+		}
+	})
 	s.emitShard(task.EventOutput, j, c.Ref.Stage, c.Ref.Shard, sh, task.Event{Reason: c.Output.Name, Bytes: len(c.Output.Value)})
 	return Result{}
 }
 
-// apply writes a job's shared key under the lease, if its version is the expected one (R12).
-func (c *PutState) apply(s *State) Result {
-	if c.Key == "" || len(c.Key) > 256 || len(c.Value) > task.MaxStateValueBytes {
-		return refuse(task.ErrTooLarge, "", "a key has 1 to 256 bytes, its value at most %d", task.MaxStateValueBytes)
+func checkOutput(kv task.KV) *task.Problem {
+	if kv.Name == "" || len(kv.Name) > maxKeyLength || len(kv.Value) > task.MaxOutputBytes {
+		return task.NewProblem(task.ErrTooLarge, "an output has a name of 1 to "+itoa(maxKeyLength)+" bytes and a value of at most "+itoa(task.MaxOutputBytes), "")
 	}
-	j, sh, problem := s.holder(c.Ref, c.Token, "write of key "+c.Key)
-	if problem != nil {
-		return Result{Err: problem}
-	}
-	i, found := slices.BinarySearchFunc(j.KV, c.Key, func(k StateKey, key string) int { return strings.Compare(k.Key, key) })
-	var old StateKey
-	if found {
-		old = j.KV[i]
-	}
-	if found && c.RequestID != "" && old.request == c.RequestID {
-		return Result{Version: old.Version}
-	}
-	if c.IfVersion != nil && *c.IfVersion != old.Version {
-		r := refuse(task.ErrConflict, "", "key %q has version %d, not %d", c.Key, old.Version, *c.IfVersion)
-		r.Version = old.Version
-		return r
-	}
-	size := len(c.Key) + len(c.Value) - len(old.Key) - len(old.Value)
-	for _, k := range j.KV {
-		size += len(k.Key) + len(k.Value)
-	}
-	if size > task.MaxJobStateBytes {
-		return refuse(task.ErrTooLarge, "", "the keys of a job hold at most %d bytes together", task.MaxJobStateBytes)
-	}
-	j.kvVersion++
-	entry := StateKey{Key: c.Key, Version: j.kvVersion, Value: bytes.Clone(c.Value), request: c.RequestID}
-	kv := slices.Clone(j.KV)
-	if found {
-		kv[i] = entry
-	} else {
-		kv = slices.Insert(kv, i, entry)
-	}
-	j.KV = kv
-	s.emitShard(task.EventState, j, c.Ref.Stage, c.Ref.Shard, sh, task.Event{Reason: c.Key, Seq: entry.Version, Bytes: len(c.Value)})
-	return Result{Version: entry.Version}
+	return nil
 }
 
-// StateValue reads a shared key; version 0 = absent.
-func (j *Job) StateValue(key string) ([]byte, uint64) {
-	i, found := slices.BinarySearchFunc(j.KV, key, func(k StateKey, key string) int { return strings.Compare(k.Key, key) })
-	if !found {
-		return nil, 0
+func checkOutputs(kvs []task.KV) *task.Problem {
+	if !fits(kvs, maxOutputs, task.MaxShardOutputBytes) {
+		return task.NewProblem(task.ErrTooLarge, "a shard has at most "+itoa(maxOutputs)+" outputs with "+itoa(task.MaxShardOutputBytes)+" bytes together", "")
 	}
-	return j.KV[i].Value, j.KV[i].Version
+	return nil
+}
+
+// putKVs sets names in a list, each in its old place or at the end. The input is not changed.
+func putKVs(kvs, more []task.KV) []task.KV {
+	at := make(map[string]int, len(kvs)+len(more))
+	out := make([]task.KV, len(kvs), len(kvs)+len(more))
+	for i, kv := range kvs {
+		out[i], at[kv.Name] = kv, i
+	}
+	for _, kv := range more {
+		if i, there := at[kv.Name]; there {
+			out[i] = kv
+			continue
+		}
+		at[kv.Name] = len(out)
+		out = append(out, kv)
+	}
+	return out
 }

@@ -14,6 +14,11 @@ func (c *Grant) apply(s *State) Result {
 	if n.Incarnation != c.Incarnation || n.Draining || !n.Online {
 		return refuse(task.ErrConflict, "", "node %s takes nothing now", n.Info.Name)
 	}
+	for i := 1; i < len(c.Shards); i++ {
+		if c.Shards[i] <= c.Shards[i-1] { // the audit log names a grant's shards and tokens by their first and last
+			return refuse(task.ErrInvalid, "", "the shards of a grant are not in ascending order")
+		}
+	}
 	j := s.Job(c.Job)
 	if j == nil || j.State.Final() || j.Cancelling || c.Stage < 0 || c.Stage >= len(j.Stages) {
 		return refuse(task.ErrConflict, "", "job %s has nothing to grant", c.Job)
@@ -21,12 +26,17 @@ func (c *Grant) apply(s *State) Result {
 	j = s.mutJob(j.Seq)
 	tokens := make([]task.Token, len(c.Shards))
 	first, last := -1, -1
+	st := &j.Stages[c.Stage]
 	for i, shard := range c.Shards {
-		st := &j.Stages[c.Stage]
 		if shard < 0 || shard >= st.shards.n || j.grantable(c.Stage) == 0 || !st.ready.has(shard) || len(s.held[place]) >= n.Info.Slots {
 			continue
 		}
-		tokens[i] = s.grant(j, c.Stage, shard, place)
+		token, ok := s.newToken()
+		if !ok {
+			continue
+		}
+		tokens[i] = token
+		s.grant(j, c.Stage, shard, place, token)
 		if first < 0 {
 			first = i
 		}
@@ -44,19 +54,37 @@ func (c *Grant) apply(s *State) Result {
 	return Result{Tokens: tokens}
 }
 
-func (s *State) grant(j *Job, stage, shard int, place int32) task.Token {
+func (s *State) grant(j *Job, stage, shard int, place int32, token task.Token) {
 	st := &j.Stages[stage]
 	sh := s.mutShard(j, stage, shard)
-	s.nextToken++
-	sh.Token = task.Token(s.Generation<<task.GenerationBits | s.nextToken)
-	sh.Node, sh.Granted, sh.Ended, sh.Renewed = place, s.Clock, 0, 0
+	sh.Token, sh.Node, sh.Granted, sh.Ended, sh.Renewed = token, place, s.Clock, 0, 0
 	sh.Due = s.Clock.Add(j.Spec.Stages[stage].Lease.FirstTTL())
-	sh.Tries++
+	sh.Tries = up(sh.Tries)
 	s.move(st, sh, task.ShardAssigned)
 	st.ready.clear(shard)
 	s.addLease(j, stage, shard, sh)
-	return sh.Token
 }
+
+// newToken gives the next token (I3). A generation that has given all of its tokens is followed by the next; when the last
+// one has, nothing is granted any more.
+func (s *State) newToken() (task.Token, bool) {
+	if s.nextToken >= maxToken {
+		if s.Generation >= maxGeneration {
+			return 0, false
+		}
+		s.Generation, s.nextToken = s.Generation+1, 0
+	}
+	s.nextToken++
+	return s.newestToken(), true
+}
+
+// newestToken is the last token given: none is higher.
+func (s *State) newestToken() task.Token {
+	return task.Token(s.Generation<<task.GenerationBits | s.nextToken)
+}
+
+// up counts and stops at the highest number.
+func up[T uint8 | uint16 | int32](n T) T { return max(n, n+1) }
 
 func (s *State) emitGrant(j *Job, c *Grant, n *Node, tokens []task.Token, first, last int) {
 	var granted []int
@@ -95,16 +123,18 @@ func (c *Renew) apply(s *State) Result {
 	}
 	ttls := make([]task.Millis, len(c.Tokens))
 	for i, t := range c.Tokens {
-		l := s.leases[t]
-		if l == nil || l.Node != place {
-			continue
+		switch l := s.leases[t]; {
+		case l == nil: // over, often by a report that overtook the renewal: no fault, and audited when it ended
+		case l.Node != place:
+			s.stale(l.Ref, t, c.Node, "renewal of another node's lease")
+		default:
+			ttls[i] = s.renew(l, &c.Load)
 		}
-		ttls[i] = s.renew(l, c.Load)
 	}
 	return Result{TTLs: ttls}
 }
 
-func (s *State) renew(l *Lease, load task.Load) task.Millis {
+func (s *State) renew(l *Lease, load *task.Load) task.Millis {
 	j := s.mutJob(l.Seq)
 	sh := s.mutShard(j, l.Ref.Stage, l.Ref.Shard)
 	ttl := j.Spec.Stages[l.Ref.Stage].Lease.TTL
@@ -114,7 +144,7 @@ func (s *State) renew(l *Lease, load task.Load) task.Millis {
 		s.move(&j.Stages[l.Ref.Stage], sh, task.ShardRunning)
 		kind = task.EventLeaseConfirm
 	}
-	s.emitShard(kind, j, l.Ref.Stage, l.Ref.Shard, sh, task.Event{TTL: ttl, Expiry: sh.Due, Load: &load})
+	s.emitShard(kind, j, l.Ref.Stage, l.Ref.Shard, sh, task.Event{TTL: ttl, Expiry: sh.Due, Load: load})
 	return ttl
 }
 
@@ -136,160 +166,4 @@ func (c *Expire) apply(s *State) Result {
 		s.endAttempt(j, l.Ref.Stage, l.Ref.Shard, sh, o, nil)
 	}
 	return Result{}
-}
-
-// apply takes the ends of attempts. Repeating an accepted report is accepted again and changes nothing (R20).
-func (c *Report) apply(s *State) Result {
-	codes := make([]string, len(c.Reports))
-	for i := range c.Reports {
-		r := &c.Reports[i]
-		ref := task.ShardRef{Job: r.Job, Stage: r.Stage, Shard: r.Shard}
-		l := s.leases[r.Token]
-		if l == nil || l.Ref != ref {
-			if !s.alreadyReported(ref, r.Token) {
-				codes[i] = s.stale(ref, r.Token, "report of "+r.Outcome.String()).Code
-			}
-			continue
-		}
-		j := s.mutJob(l.Seq)
-		sh := s.mutShard(j, ref.Stage, ref.Shard)
-		s.released.add(s, j, ref, sh, r.Outcome.String())
-		s.endAttempt(j, ref.Stage, ref.Shard, sh, r.Outcome, r.Outputs)
-	}
-	return Result{Codes: codes}
-}
-
-// alreadyReported tells whether this token's attempt was ended by a report before.
-func (s *State) alreadyReported(ref task.ShardRef, t task.Token) bool {
-	j := s.Job(ref.Job)
-	if j == nil {
-		return false
-	}
-	sh := j.Shard(ref.Stage, ref.Shard)
-	if sh == nil {
-		return false
-	}
-	if sh.Token == t && sh.State == task.ShardSucceeded {
-		return true
-	}
-	for _, a := range sh.History() {
-		if a.Token == t {
-			return a.Outcome.End != task.EndLeaseExpired && a.Outcome.End != task.EndNotConfirmed && a.Outcome.End != task.EndNodeRestarted
-		}
-	}
-	return false
-}
-
-// endAttempt closes the current attempt of a leased shard: records it, frees the lease, and decides what follows (R27).
-func (s *State) endAttempt(j *Job, stage, shard int, sh *Shard, o task.Outcome, outputs []task.KV) {
-	st, spec := &j.Stages[stage], &j.Spec.Stages[stage]
-	s.dropLease(sh)
-	sh.Ended = s.Clock
-	verdict := spec.Retry.Judge(o)
-	if verdict == task.VerdictSucceeded {
-		s.succeed(st, sh, outputs)
-	} else {
-		s.afterFailure(j, stage, sh, o, verdict)
-	}
-	switch sh.State {
-	case task.ShardPending:
-		s.enqueue(j, stage, shard, sh)
-	case task.ShardFailed:
-		s.emitShard(task.EventShardState, j, stage, shard, sh, task.Event{From: "running", To: "failed", Reason: deadReason(sh, spec, o, verdict)})
-	}
-	if sh.State.Done() {
-		s.stageProgress(j, stage)
-	}
-	s.refreshReady(j)
-}
-
-func (s *State) succeed(st *Stage, sh *Shard, outputs []task.KV) {
-	s.move(st, sh, task.ShardSucceeded)
-	sh.Due = 0
-	if len(outputs) == 0 && (sh.Extra == nil || sh.Extra.Checkpoint.Data == nil) {
-		return
-	}
-	x := sh.mutExtra()
-	x.Checkpoint.Data = nil // nobody resumes a done shard; its number stays for display
-	for _, kv := range outputs {
-		x.Outputs = setKVKeepEmpty(x.Outputs, kv)
-	}
-}
-
-// afterFailure records a failed attempt and moves the shard to pending, failed or cancelled.
-func (s *State) afterFailure(j *Job, stage int, sh *Shard, o task.Outcome, verdict task.Verdict) {
-	policy := j.Spec.Stages[stage].Retry
-	counted := false
-	to, wait := task.ShardPending, task.Millis(0)
-	switch verdict {
-	case task.VerdictCancelled:
-		// A cancel that the cluster did not order is the machine's doing: run again.
-	case task.VerdictReassign:
-		if o.End != task.EndDrained && o.End != task.EndShutdown {
-			sh.Losses++
-			if int(sh.Losses) >= policy.LeaseLosses {
-				to = task.ShardFailed
-			}
-		}
-	case task.VerdictDefer:
-		if sh.Defers < task.MaxDefers {
-			sh.Defers++
-			wait = o.Wait
-			if wait <= 0 {
-				wait = policy.Wait(1, uint64(sh.Token))
-			}
-			break
-		}
-		verdict = task.VerdictRetry
-		fallthrough
-	default:
-		counted = true
-		sh.Fails++
-		if verdict == task.VerdictPermanent || int(sh.Fails) >= policy.Attempts {
-			to = task.ShardFailed
-		} else {
-			wait = policy.Wait(int(sh.Fails), uint64(sh.Token))
-		}
-	}
-	if j.Cancelling {
-		to = task.ShardCancelled
-	}
-	s.record(sh, o, counted)
-	s.move(&j.Stages[stage], sh, to)
-	sh.Due = 0
-	if to == task.ShardPending && wait > 0 {
-		sh.Due = s.Clock.Add(wait)
-	}
-}
-
-// record appends the ended attempt to the shard's history.
-func (s *State) record(sh *Shard, o task.Outcome, counted bool) {
-	x := sh.mutExtra()
-	h := x.History
-	if len(h) >= task.MaxHistory {
-		h = h[len(h)-task.MaxHistory+1:]
-	}
-	x.History = append(h[:len(h):len(h)], task.AttemptRecord{Number: int(sh.Tries), Node: s.nodes[sh.Node].Info.ID, Token: sh.Token,
-		Granted: sh.Granted, Ended: s.Clock, Counted: counted, Outcome: o})
-}
-
-func deadReason(sh *Shard, spec *task.StageSpec, o task.Outcome, v task.Verdict) string {
-	switch {
-	case v == task.VerdictPermanent:
-		return o.String() + " is permanent (retry.permanent_on)"
-	case v == task.VerdictReassign:
-		return itoa(int(sh.Losses)) + " leases lost (retry.lease_losses)"
-	}
-	return o.String() + ", attempt " + itoa(int(sh.Fails)) + " of " + itoa(spec.Retry.Attempts)
-}
-
-func setKVKeepEmpty(kvs []task.KV, kv task.KV) []task.KV {
-	for i := range kvs {
-		if kvs[i].Name == kv.Name {
-			out := append([]task.KV(nil), kvs...)
-			out[i] = kv
-			return out
-		}
-	}
-	return append(kvs[:len(kvs):len(kvs)], kv)
 }

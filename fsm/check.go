@@ -10,96 +10,196 @@ import (
 // Check tests every law of doc.go that a state can show by itself. It is run after each step of the tests and on every
 // snapshot that is read; an error means a bug or damaged data, never a user's mistake.
 func (s *State) Check() error {
-	var errs []error
-	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for id, i := range s.nodeAt {
-		if int(i) >= len(s.nodes) || s.nodes[i].Info.ID != id {
-			fault("node %s is not at its place", id)
-		}
+	c := &checker{s: s, seen: make(map[task.Token]bool, len(s.leases)), waits: make(map[wait]bool, len(s.waits))}
+	for _, w := range s.waits {
+		c.waits[w] = true
 	}
-	if len(s.nodeAt) != len(s.nodes) {
-		fault("%d nodes, %d ids", len(s.nodes), len(s.nodeAt))
+	c.nodes()
+	s.Jobs(func(j *Job) bool { c.job(j); return len(c.errs) < 20 })
+	if len(c.errs) == 0 {
+		c.sums()
 	}
-	leased, live := 0, 0
-	seen := map[task.Token]bool{}
-	newest := task.Token(s.Generation<<task.GenerationBits | s.nextToken)
-	for seq := range s.jobs.n {
-		j := *s.jobs.at(seq)
-		if j == nil {
-			continue
-		}
-		if !j.State.Final() {
-			live++
-		}
-		for si := range j.Stages {
-			leased += s.checkStage(j, si, seen, newest, fault)
-		}
-		if j.State.Final() {
-			for si := range j.Stages {
-				if !j.Stages[si].State.Done() {
-					fault("job %s is %s but stage %d is %s", j.ID, j.State, si, j.Stages[si].State)
-				}
-			}
-		}
-		if len(errs) > 20 {
-			break
-		}
-	}
-	if leased != len(s.leases) && len(errs) == 0 {
-		fault("%d shards are leased, %d leases are indexed", leased, len(s.leases))
-	}
-	if live != s.live {
-		fault("%d jobs are live, %d are counted", live, s.live)
-	}
-	return errors.Join(errs...)
+	return errors.Join(c.errs...)
 }
 
-func (s *State) checkStage(j *Job, si int, seen map[task.Token]bool, newest task.Token, fault func(string, ...any)) (leased int) {
-	st := &j.Stages[si]
-	counts, waits := [task.ShardStates]int32{}, int32(0)
+// checker gathers what is wrong, and what must add up.
+type checker struct {
+	s                          *State
+	errs                       []error
+	seen                       map[task.Token]bool // tokens of leased shards
+	waits                      map[wait]bool
+	jobs, live, shards, queued int
+	weight                     int64
+}
+
+func (c *checker) fault(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+func (c *checker) nodes() {
+	s := c.s
+	if len(s.nodeAt) != len(s.nodes) || len(s.held) != len(s.nodes) {
+		c.fault("%d nodes, %d ids", len(s.nodes), len(s.nodeAt))
+		return
+	}
+	held := 0
+	for i, n := range s.nodes {
+		if at, ok := s.nodeAt[n.Info.ID]; !ok || int(at) != i {
+			c.fault("node %s is not at its place", n.Info.ID)
+		}
+		held += len(s.held[i])
+	}
+	if held != len(s.leases) {
+		c.fault("nodes hold %d leases, there are %d", held, len(s.leases))
+	}
+}
+
+func (c *checker) job(j *Job) {
+	s := c.s
+	c.jobs++
+	if !j.State.Final() {
+		c.live++
+	}
+	if at, ok := s.jobAt[j.ID]; !ok || at != j.Seq || s.JobBySeq(j.Seq) != j {
+		c.fault("job %s is not at its place", j.ID)
+		return
+	}
+	if at, ok := s.byRequest[j.Request]; j.Request != "" && (!ok || at != j.Seq) {
+		c.fault("job %s is not found by its request", j.ID)
+	}
+	open, ready, weight := false, false, int64(0)
+	for i := range j.KV {
+		weight += j.KV[i].weight()
+	}
+	for i := range j.Stages {
+		weight += c.stage(j, i)
+		open = open || j.Stages[i].State == task.StageOpen
+		ready = ready || j.grantable(i) > 0
+		c.shards += j.Stages[i].shards.n
+	}
+	for i := range j.Stages {
+		if j.State.Final() && !j.Stages[i].State.Done() {
+			c.fault("job %s is %s but stage %d is %s", j.ID, j.State, i, j.Stages[i].State)
+		}
+	}
+	if !j.State.Final() && !open {
+		c.fault("job %s is %s but no stage is open: nothing can end it", j.ID, j.State)
+	}
+	ready = ready && !j.State.Final() && !j.Cancelling
+	if ready {
+		c.queued++
+	}
+	if ready != s.ready.has(j.Spec.Priority, j.Seq) {
+		c.fault("job %s has something to grant: %v, which the queue does not say", j.ID, ready)
+	}
+	if weight != j.weight {
+		c.fault("job %s weighs %d, has %d", j.ID, j.weight, weight)
+	}
+	c.weight += weight
+}
+
+// sums compares the totals.
+func (c *checker) sums() {
+	s := c.s
+	for _, sp := range s.specs {
+		c.weight += int64(len(sp.JSON)) // a sum: no order
+	}
+	for _, x := range []struct {
+		what      string
+		have, say int64
+	}{
+		{"jobs", int64(c.jobs), int64(len(s.jobAt))}, {"live jobs", int64(c.live), int64(s.live)}, {"shards", int64(c.shards), int64(s.shards)},
+		{"bytes", c.weight, s.weight}, {"leased shards", int64(len(c.seen)), int64(len(s.leases))}, {"jobs with something to grant", int64(c.queued), int64(s.ready.len())},
+	} {
+		if x.have != x.say {
+			c.fault("there are %d %s, %d are counted", x.have, x.what, x.say)
+		}
+	}
+}
+
+// stage checks a stage and gives the weight of its shards.
+func (c *checker) stage(j *Job, si int) (weight int64) {
+	st, spec := &j.Stages[si], &j.Spec.Stages[si]
+	counts, waits, ready := [task.ShardStates]int32{}, int32(0), 0
 	for k := range st.shards.n {
 		sh := st.shards.at(k)
 		counts[sh.State]++
-		name := fmt.Sprintf("%s/%s/%d", j.ID, j.Spec.Stages[si].Name, k)
-		if sh.Token > newest {
-			fault("%s has token %d, newest is %d", name, sh.Token, newest)
-		}
-		if sh.Tries > 0 && int(sh.Node) >= len(s.nodes) || sh.Node < 0 {
-			fault("%s was on a node that does not exist", name)
-			continue
-		}
-		if sh.State.Leased() {
-			leased++
-			l := s.leases[sh.Token]
-			if seen[sh.Token] || l == nil || l.Ref.Shard != k || l.Ref.Stage != si || l.Ref.Job != j.ID || l.Node != sh.Node {
-				fault("%s is %s under token %d, which is not its lease", name, sh.State, sh.Token)
-			}
-			seen[sh.Token] = true
-			if st.State != task.StageOpen {
-				fault("%s is %s in a stage that is %s", name, sh.State, st.State)
-			}
-			if s.due > sh.Due {
-				fault("%s falls due at %d, the bound is %d", name, sh.Due, s.due)
-			}
-		}
-		if st.State == task.StageOpen && st.ready != nil {
-			ready := sh.State == task.ShardPending && sh.Due <= s.Clock
-			if ready != st.ready.has(k) {
-				fault("%s is %s (due %d, clock %d) but ready=%v", name, sh.State, sh.Due, s.Clock, st.ready.has(k))
-			}
-			if sh.State == task.ShardPending && sh.Due > s.Clock {
-				waits++
-			}
+		weight += sh.Extra.weight()
+		if p := c.shard(j, si, k, sh, &waits, &ready); p != "" {
+			c.fault("%s/%s/%d is %s in a stage that is %s, token %d, due %d: %s", j.ID, spec.Name, k, sh.State, st.State, sh.Token, sh.Due, p)
+			return weight
 		}
 	}
-	if counts != st.Counts {
-		fault("%s/%s counts %v, has %v", j.ID, j.Spec.Stages[si].Name, st.Counts, counts)
+	done := int(counts[task.ShardSucceeded] + counts[task.ShardFailed] + counts[task.ShardCancelled])
+	needed := false
+	for _, need := range j.Spec.needs[si] {
+		needed = needed || !j.Stages[need].State.Done()
 	}
-	if st.State == task.StageOpen && waits != st.Waits {
-		fault("%s/%s counts %d waiting, has %d", j.ID, j.Spec.Stages[si].Name, st.Waits, waits)
+	problem := ""
+	switch {
+	case counts != st.Counts:
+		problem = fmt.Sprintf("has %v", counts)
+	case waits != st.Waits:
+		problem = fmt.Sprintf("counts %d waiting, has %d", st.Waits, waits)
+	case st.State == task.StageOpen && (st.ready == nil || st.ready.n != ready):
+		problem = fmt.Sprintf("has %d ready shards and does not say so", ready)
+	case st.State == task.StageOpen && done == st.shards.n:
+		problem = "all its shards are done"
+	case st.State == task.StageOpen && needed:
+		problem = "a stage that it needs is not done"
+	case st.State == task.StageWaiting && (!needed || int(counts[task.ShardPending]) != st.shards.n):
+		problem = "all that it needs is done, or it has begun"
+	case st.State.Done() && st.State != task.StageSkipped && done < st.shards.n:
+		problem = "a shard is lost"
+	case st.State == task.StageSucceeded && int(counts[task.ShardSucceeded]) != st.shards.n:
+		problem = "not all its shards succeeded"
+	case spec.Parallelism > 0 && st.Active() > spec.Parallelism:
+		problem = fmt.Sprintf("%d shards run, %d may", st.Active(), spec.Parallelism)
 	}
-	if p := j.Spec.Stages[si].Parallelism; p > 0 && st.Active() > p {
-		fault("%s/%s runs %d of at most %d", j.ID, j.Spec.Stages[si].Name, st.Active(), p)
+	if problem != "" {
+		c.fault("%s/%s is %s and counts %v: %s", j.ID, spec.Name, st.State, st.Counts, problem)
 	}
-	return leased
+	return weight
+}
+
+func (c *checker) shard(j *Job, si, k int, sh *Shard, waits *int32, ready *int) string {
+	s, st := c.s, &j.Stages[si]
+	if sh.Token > s.newestToken() {
+		return "its token was never given"
+	}
+	if sh.Token != 0 && (sh.Node < 0 || int(sh.Node) >= len(s.nodes)) {
+		return "its node does not exist"
+	}
+	if sh.State.Leased() {
+		l := s.leases[sh.Token]
+		if c.seen[sh.Token] || l == nil || l.Token != sh.Token || l.Ref != (task.ShardRef{Job: j.ID, Stage: si, Shard: k}) || l.Seq != j.Seq || l.Node != sh.Node || s.held[l.Node][sh.Token] != l {
+			return "that is not its lease"
+		}
+		c.seen[sh.Token] = true
+		if st.State != task.StageOpen {
+			return "nothing may run there"
+		}
+		if s.due > sh.Due {
+			return fmt.Sprintf("the bound of deadlines is %d", s.due)
+		}
+	}
+	pending := sh.State == task.ShardPending
+	if pending && st.State == task.StageOpen {
+		if sh.Due <= s.Clock {
+			*ready++
+		} else {
+			*waits++
+			if !c.waits[wait{sh.Due, j.Seq, int32(si), int32(k)}] {
+				return "nothing waits for its time"
+			}
+		}
+		if st.ready == nil || st.ready.has(k) != (sh.Due <= s.Clock) {
+			return fmt.Sprintf("clock %d, and the ready set says otherwise", s.Clock)
+		}
+	} else if st.State == task.StageOpen && (st.ready == nil || st.ready.has(k)) {
+		return "it is in the ready set"
+	} else if !sh.State.Leased() && sh.Due != 0 {
+		return "nothing is due"
+	}
+	return ""
 }

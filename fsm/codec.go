@@ -54,8 +54,9 @@ func list[T any](e *enc, vs []T, f func(*enc, T)) {
 
 // dec reads; after the first error every read gives zero values and the error stays.
 type dec struct {
-	b   []byte
-	err error
+	b     []byte
+	err   error
+	words map[string]string // texts that come again and again, one copy each; nil = none
 }
 
 func (d *dec) fail() {
@@ -85,9 +86,23 @@ func (d *dec) i64() int64 {
 	return v
 }
 
-func (d *dec) num() int { return int(d.i64()) }
+// most reads a number that is not above a limit.
+func (d *dec) most(limit uint64) uint64 {
+	v := d.u64()
+	if v > limit {
+		d.fail()
+		return 0
+	}
+	return v
+}
 
-// raw aliases the input: callers that keep it must own the input.
+func (d *dec) num() int { return narrow(d.i64()) }
+
+// narrow makes an int of what was read. Replicas differ in how wide theirs is, so what 32 bits do not hold becomes the
+// nearest that they do.
+func narrow(v int64) int { return int(min(max(v, math.MinInt32), math.MaxInt32)) }
+
+// raw aliases the input: what is kept of it must be copied, or it would hold a whole log entry or snapshot in memory.
 func (d *dec) raw() []byte {
 	n := d.u64()
 	if n > uint64(len(d.b)) {
@@ -100,6 +115,19 @@ func (d *dec) raw() []byte {
 }
 
 func (d *dec) str() string { return string(d.raw()) }
+
+// word is str for a text that many records share.
+func (d *dec) word() string {
+	p := d.raw()
+	if w, known := d.words[string(p)]; known {
+		return w
+	}
+	w := string(p)
+	if d.words != nil {
+		d.words[w] = w
+	}
+	return w
+}
 
 func (d *dec) bool() bool {
 	if len(d.b) == 0 {
@@ -123,7 +151,7 @@ func (d *dec) f64() float64 {
 
 // rec reads one record with f; what f leaves is skipped.
 func (d *dec) rec(f func(*dec)) {
-	sub := dec{b: d.raw()}
+	sub := dec{b: d.raw(), words: d.words}
 	if d.err != nil {
 		return
 	}

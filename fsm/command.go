@@ -28,7 +28,7 @@ type Result struct {
 	Tokens  []task.Token  // Grant: one per shard, 0 = refused; RegisterNode: kept leases
 	TTLs    []task.Millis // Renew: one per token, 0 = lost
 	Codes   []string      // Report: one per report, "" = accepted
-	Version uint64        // Checkpoint: its number; PutState: the key's version
+	Version uint64        // Checkpoint: its number; PutState: the key's version; if refused as a conflict, what is there
 	Job     task.JobID    // SubmitJob: the job, new or found
 	Existed bool
 }
@@ -73,7 +73,8 @@ type Elected struct {
 	Term uint64
 }
 
-// RegisterNode records a node's start (R5): its leases that it does not hold are freed at once (I13).
+// RegisterNode records a node's start (R5): its leases that it does not hold are freed at once (I13). A repeat of the
+// registration frees nothing.
 type RegisterNode struct {
 	Info        task.NodeInfo
 	Incarnation uint64
@@ -121,10 +122,11 @@ type SubmitJob struct {
 
 // CancelJob stops a job.
 type CancelJob struct {
-	Job    task.JobID
-	Grace  task.Millis // 0 = each stage's own
-	Reason string
-	By     string
+	Job       task.JobID
+	Grace     task.Millis // 0 = each stage's own
+	Reason    string
+	By        string
+	RequestID task.RequestID
 }
 
 // RetryJob gives shards new attempts.
@@ -147,7 +149,7 @@ type Grant struct {
 	Incarnation uint64
 	Job         task.JobID
 	Stage       int
-	Shards      []int // ascending
+	Shards      []int // ascending, each once
 }
 
 // Renew renews leases of a node (R6).
@@ -177,9 +179,10 @@ type Checkpoint struct {
 
 // PutOutput registers an output under the lease.
 type PutOutput struct {
-	Ref    task.ShardRef
-	Token  task.Token
-	Output task.KV
+	Ref       task.ShardRef
+	Token     task.Token
+	Output    task.KV
+	RequestID task.RequestID // so that a late repeat does not bring an older value back
 }
 
 // PutState writes a shared key of a job under the lease, if its version matches (R12).
@@ -214,4 +217,9 @@ type AdmitNode struct {
 }
 
 // NewGeneration raises the token generation after a lost quorum was recovered or a backup restored (I3).
-type NewGeneration struct{ By, Reason string }
+type NewGeneration struct {
+	By, Reason string
+	// AtLeast is one more than the highest generation that any machine has seen: what was restored may be older than the
+	// last recovery. 0 = nothing is known.
+	AtLeast uint64
+}

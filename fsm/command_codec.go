@@ -94,7 +94,7 @@ var decoders = map[kind]func(*dec) Command{
 		return &SubmitJob{RequestID: task.RequestID(d.str()), Job: task.JobID(d.str()), Spec: d.raw(), Digest: d.raw(), By: d.str()}
 	},
 	kindCancelJob: func(d *dec) Command {
-		return &CancelJob{Job: task.JobID(d.str()), Grace: task.Millis(d.i64()), Reason: d.str(), By: d.str()}
+		return &CancelJob{Job: task.JobID(d.str()), Grace: task.Millis(d.i64()), Reason: d.str(), By: d.str(), RequestID: task.RequestID(d.str())}
 	},
 	kindRetryJob: func(d *dec) Command {
 		return &RetryJob{RequestID: task.RequestID(d.str()), Job: task.JobID(d.str()), Stage: d.str(),
@@ -106,8 +106,8 @@ var decoders = map[kind]func(*dec) Command{
 	},
 	kindGrant: func(d *dec) Command {
 		c := &Grant{Node: task.NodeID(d.str()), Incarnation: d.u64(), Job: task.JobID(d.str()), Stage: d.num()}
-		last := 0
-		c.Shards = readList(d, func(d *dec) int { last += d.num(); return last })
+		last := int64(0)
+		c.Shards = readList(d, func(d *dec) int { last += d.i64(); return narrow(last) })
 		return c
 	},
 	kindRenew: func(d *dec) Command {
@@ -121,7 +121,7 @@ var decoders = map[kind]func(*dec) Command{
 		return &Checkpoint{Ref: decRef(d), Token: task.Token(d.u64()), Seq: d.u64(), Data: d.raw()}
 	},
 	kindPutOutput: func(d *dec) Command {
-		return &PutOutput{Ref: decRef(d), Token: task.Token(d.u64()), Output: decKV(d)}
+		return &PutOutput{Ref: decRef(d), Token: task.Token(d.u64()), Output: decKV(d), RequestID: task.RequestID(d.str())}
 	},
 	kindPutState: func(d *dec) Command {
 		c := &PutState{Ref: decRef(d), Token: task.Token(d.u64()), RequestID: task.RequestID(d.str()), Key: d.str(), Value: d.raw()}
@@ -138,7 +138,7 @@ var decoders = map[kind]func(*dec) Command{
 	kindAdmitNode: func(d *dec) Command {
 		return &AdmitNode{TokenHash: d.raw(), Node: task.NodeID(d.str()), Name: d.str(), Worker: d.bool()}
 	},
-	kindNewGeneration: func(d *dec) Command { return &NewGeneration{By: d.str(), Reason: d.str()} },
+	kindNewGeneration: func(d *dec) Command { return &NewGeneration{By: d.str(), Reason: d.str(), AtLeast: d.u64()} },
 }
 
 func (*InitCluster) kind() kind   { return kindInitCluster }
@@ -198,6 +198,7 @@ func (c *CancelJob) encode(e *enc) {
 	e.i64(int64(c.Grace))
 	e.str(c.Reason)
 	e.str(c.By)
+	e.str(string(c.RequestID))
 }
 func (c *RetryJob) encode(e *enc) {
 	e.str(string(c.RequestID))
@@ -233,7 +234,12 @@ func (c *Checkpoint) encode(e *enc) {
 	e.u64(c.Seq)
 	e.raw(c.Data)
 }
-func (c *PutOutput) encode(e *enc) { encRef(e, c.Ref); encToken(e, c.Token); encKV(e, c.Output) }
+func (c *PutOutput) encode(e *enc) {
+	encRef(e, c.Ref)
+	encToken(e, c.Token)
+	encKV(e, c.Output)
+	e.str(string(c.RequestID))
+}
 func (c *PutState) encode(e *enc) {
 	encRef(e, c.Ref)
 	encToken(e, c.Token)
@@ -260,4 +266,4 @@ func (c *AdmitNode) encode(e *enc) {
 	e.str(c.Name)
 	e.bool(c.Worker)
 }
-func (c *NewGeneration) encode(e *enc) { e.str(c.By); e.str(c.Reason) }
+func (c *NewGeneration) encode(e *enc) { e.str(c.By); e.str(c.Reason); e.u64(c.AtLeast) }

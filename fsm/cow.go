@@ -10,51 +10,51 @@ type page[T any] struct {
 	recs  [pageSize]T
 }
 
-// cow is a growable array in copy-on-write pages.
+// cow is a growable array in copy-on-write pages. A page that was never written, or was given back, is nil: its records
+// read as zero.
 type cow[T any] struct {
 	pages []*page[T]
+	first int // pages before this one were given back and have no place in the table
 	n     int
+	zero  T
 }
 
-func newCow[T any](n int, epoch uint64) cow[T] {
-	c := cow[T]{n: n, pages: make([]*page[T], (n+pageSize-1)/pageSize)}
-	for i := range c.pages {
-		c.pages[i] = &page[T]{epoch: epoch}
-	}
-	return c
-}
-
-// sparse is an array of n zero records that takes no pages until they are written.
-func sparse[T any](n int) cow[T] {
+// newCow is an array of n zero records.
+func newCow[T any](n int) cow[T] {
 	return cow[T]{n: n, pages: make([]*page[T], (n+pageSize-1)/pageSize)}
+}
+
+// newCowFrom is an array of n zero records of which those before from stay so and take no place.
+func newCowFrom[T any](n, from int) cow[T] {
+	c := cow[T]{n: n, first: from / pageSize}
+	c.pages = make([]*page[T], (n+pageSize-1)/pageSize-c.first)
+	return c
 }
 
 // at is for reading only.
 func (c *cow[T]) at(i int) *T {
-	if p := c.pages[i/pageSize]; p != nil {
-		return &p.recs[i%pageSize]
+	if k := i/pageSize - c.first; k >= 0 && c.pages[k] != nil {
+		return &c.pages[k].recs[i%pageSize]
 	}
-	return new(T)
+	return &c.zero
 }
 
-// mut is for writing within the epoch.
+// mut is for writing within the epoch; i is not before the first page.
 func (c *cow[T]) mut(i int, epoch uint64) *T {
-	p := c.pages[i/pageSize]
-	if p == nil || p.epoch != epoch {
-		clone := page[T]{}
-		if p != nil {
-			clone = *p
-		}
+	slot := &c.pages[i/pageSize-c.first]
+	if *slot == nil {
+		*slot = &page[T]{epoch: epoch}
+	} else if (*slot).epoch != epoch {
+		clone := **slot
 		clone.epoch = epoch
-		p = &clone
-		c.pages[i/pageSize] = p
+		*slot = &clone
 	}
-	return &p.recs[i%pageSize]
+	return &(*slot).recs[i%pageSize]
 }
 
 func (c *cow[T]) push(v T, epoch uint64) {
-	if c.n == len(c.pages)*pageSize {
-		c.pages = append(c.pages, &page[T]{epoch: epoch})
+	if c.n == (c.first+len(c.pages))*pageSize {
+		c.pages = append(c.pages, nil)
 	}
 	*c.mut(c.n, epoch) = v
 	c.n++
@@ -62,19 +62,64 @@ func (c *cow[T]) push(v T, epoch uint64) {
 
 // freeze is a copy that later writes in a higher epoch do not touch.
 func (c *cow[T]) freeze() cow[T] {
-	return cow[T]{pages: append([]*page[T](nil), c.pages...), n: c.n}
+	f := *c
+	f.pages = append([]*page[T](nil), c.pages...)
+	return f
 }
 
-// drop gives back the page of a record if every record in it is zero, by the given test.
+// each calls f for the records of all pages that are there, until f gives false.
+func (c *cow[T]) each(f func(int, *T) bool) {
+	for k, p := range c.pages {
+		if p == nil {
+			continue
+		}
+		start := (c.first + k) * pageSize
+		for i := range min(pageSize, c.n-start) {
+			if !f(start+i, &p.recs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// eachBack is each from the last record to the first.
+func (c *cow[T]) eachBack(f func(int, *T) bool) {
+	for k := len(c.pages) - 1; k >= 0; k-- {
+		p := c.pages[k]
+		if p == nil {
+			continue
+		}
+		start := (c.first + k) * pageSize
+		for i := min(pageSize, c.n-start) - 1; i >= 0; i-- {
+			if !f(start+i, &p.recs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// drop gives back the page of a record if all its records are zero by the given test, and with it its place in the table if
+// no page stands before it: the table of an array that only grows at one end and empties at the other stays short. The last
+// page stays, since the next record goes there.
 func (c *cow[T]) drop(i int, zero func(*T) bool) {
-	p := c.pages[i/pageSize]
-	if p == nil || i/pageSize == len(c.pages)-1 {
-		return
+	last := len(c.pages) - 1
+	if k := i/pageSize - c.first; k < last && c.pages[k].empty(zero) {
+		c.pages[k] = nil
+	}
+	for len(c.pages) > 1 && c.pages[0].empty(zero) {
+		c.pages = c.pages[1:]
+		c.first++
+	}
+}
+
+func (p *page[T]) empty(zero func(*T) bool) bool {
+	if p == nil {
+		return true
 	}
 	for k := range p.recs {
 		if !zero(&p.recs[k]) {
-			return
+			return false
 		}
 	}
-	c.pages[i/pageSize] = nil
+	return true
 }

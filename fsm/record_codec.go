@@ -65,7 +65,8 @@ func encOutcome(e *enc, o task.Outcome) {
 
 func decOutcome(d *dec) (o task.Outcome) {
 	d.rec(func(d *dec) {
-		o = task.Outcome{End: task.End(d.str()), ExitCode: d.num(), Signal: d.num(), RunMillis: task.Millis(d.i64()),
+		// Windows has exit codes of 32 bits without sign, which an int of a 32-bit replica does not hold: all keep them signed.
+		o = task.Outcome{End: task.End(d.word()), ExitCode: int(int32(d.i64())), Signal: d.num(), RunMillis: task.Millis(d.i64()),
 			Wait: task.Millis(d.i64()), Message: d.str(), Tail: d.str()}
 	})
 	return o
@@ -102,7 +103,7 @@ func encAttempt(e *enc, a task.AttemptRecord) {
 
 func decAttempt(d *dec) (a task.AttemptRecord) {
 	d.rec(func(d *dec) {
-		a = task.AttemptRecord{Number: d.num(), Node: task.NodeID(d.str()), Token: task.Token(d.u64()),
+		a = task.AttemptRecord{Number: d.num(), Node: task.NodeID(d.word()), Token: task.Token(d.u64()),
 			Granted: task.Instant(d.i64()), Ended: task.Instant(d.i64()), Counted: d.bool(), Outcome: decOutcome(d)}
 	})
 	return a

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"lanjobs/task"
 )
 
 // Snapshot is a frozen state: Write may run while later entries are applied.
@@ -23,60 +21,55 @@ const (
 func (s *State) Snapshot() *Snapshot {
 	s.epoch++
 	f := State{Clock: s.Clock, Led: s.Led, Wall: s.Wall, Index: s.Index, Generation: s.Generation, Leader: s.Leader, Term: s.Term, nextToken: s.nextToken,
-		Cluster: s.Cluster, tokens: s.tokens, jobs: s.jobs.freeze(), epoch: s.epoch}
+		Cluster: s.Cluster, tokens: s.tokens, jobs: s.jobs.freeze()}
 	f.nodes = append([]*Node(nil), s.nodes...)
 	return &Snapshot{f}
 }
 
-// Digest is the sha256 of the snapshot's bytes: equal on every replica that applied the same entries (I10).
+// Write streams the snapshot: a head record, then counted records of nodes, join tokens, jobs and their shards.
+func (f *Snapshot) Write(to io.Writer) error { return f.s.write(to) }
+
+// Digest is the sha256 of the snapshot's bytes: equal on every replica that applied the same entries (I10). It only reads.
 func (s *State) Digest() [sha256.Size]byte {
 	h := sha256.New()
-	_ = s.Snapshot().Write(h) // a hash takes every byte
+	_ = s.write(h) // a hash takes every byte
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// Write streams the snapshot: a head record, then counted records of nodes, join tokens, jobs and their shards.
-func (f *Snapshot) Write(to io.Writer) error {
+func (s *State) write(to io.Writer) error {
 	w := bufio.NewWriterSize(to, 1<<18)
-	if _, err := w.WriteString(snapshotMagic); err != nil {
-		return err
-	}
-	e := enc{b: make([]byte, 0, 4096)}
-	flush := func(limit int) error {
-		if len(e.b) <= limit {
-			return nil
+	e := enc{b: make([]byte, 0, 1<<17)}
+	var err error
+	flush := func(limit int) bool {
+		if len(e.b) > limit && err == nil {
+			_, err = w.Write(e.b)
+			e.b = e.b[:0]
 		}
-		_, err := w.Write(e.b)
-		e.b = e.b[:0]
-		return err
+		return err == nil
 	}
+	e.b = append(e.b, snapshotMagic...)
 	e.u64(snapshotVersion)
-	e.rec(f.s.encodeHead)
-	list(&e, f.s.nodes, func(e *enc, n *Node) { e.rec(n.encode) })
-	list(&e, f.s.tokens, func(e *enc, t *JoinToken) { e.rec(t.encode) })
-	e.num(f.s.jobs.n)
-	for seq := range f.s.jobs.n {
-		j := *f.s.jobs.at(seq)
-		if j == nil {
-			continue
-		}
-		e.num(seq)
-		e.rec(j.encode)
+	e.rec(s.encodeHead)
+	list(&e, s.nodes, func(e *enc, n *Node) { e.rec(n.encode) })
+	list(&e, s.tokens, func(e *enc, t *JoinToken) { e.rec(t.encode) })
+	e.num(s.jobs.n)
+	specs := map[*Spec]int{}
+	s.Jobs(func(j *Job) bool {
+		e.num(j.Seq)
+		e.rec(func(e *enc) { j.encode(e, specs) })
 		for i := range j.Stages {
 			st := &j.Stages[i]
 			for k := range st.shards.n {
 				e.rec(st.shards.at(k).encode)
-				if err := flush(1 << 16); err != nil {
-					return err
+				if !flush(1 << 16) {
+					return false
 				}
 			}
 		}
-		if err := flush(1 << 16); err != nil {
-			return err
-		}
-	}
+		return flush(1 << 16)
+	})
 	e.num(-1)
-	if err := flush(0); err != nil {
+	if !flush(0) {
 		return err
 	}
 	return w.Flush()
@@ -84,57 +77,68 @@ func (f *Snapshot) Write(to io.Writer) error {
 
 // Read gives the state of a snapshot. A damaged or newer one gives an error and no state.
 func Read(from io.Reader) (*State, error) {
-	data, err := io.ReadAll(bufio.NewReaderSize(from, 1<<18))
+	data, err := io.ReadAll(from)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
 	return Decode(data)
 }
 
-// Decode reads a snapshot from memory.
+// Decode reads a snapshot from memory. The state keeps nothing of data.
 func Decode(data []byte) (*State, error) {
-	if len(data) < len(snapshotMagic) || string(data[:len(snapshotMagic)]) != snapshotMagic {
-		return nil, errors.New("read snapshot: not a lanjobs snapshot")
+	s, err := decode(data)
+	if err == nil {
+		s.index()
+		err = s.Check()
 	}
-	d := dec{b: data[len(snapshotMagic):]}
-	if v := d.u64(); d.err == nil && v != snapshotVersion {
-		return nil, fmt.Errorf("read snapshot: %w (snapshot format %d)", ErrUnknownCommand, v)
-	}
-	s := &State{epoch: 1, specs: map[string]*Spec{}}
-	d.rec(s.decodeHead)
-	s.nodes = readList(&d, func(d *dec) *Node { n := &Node{}; d.rec(n.decode); return n })
-	s.tokens = readList(&d, func(d *dec) *JoinToken { t := &JoinToken{}; d.rec(t.decode); return t })
-	if err := s.decodeJobs(&d); err != nil {
-		return nil, fmt.Errorf("read snapshot: %w", err)
-	}
-	s.index()
-	if err := s.Check(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
 	return s, nil
 }
 
-// maxJobSeq bounds what a damaged snapshot may make us allocate: 2^28 jobs are 500 years of one a minute.
-const maxJobSeq = 1 << 28
+func decode(data []byte) (*State, error) {
+	if len(data) < len(snapshotMagic) || string(data[:len(snapshotMagic)]) != snapshotMagic {
+		return nil, errors.New("not a lanjobs snapshot")
+	}
+	d := dec{b: data[len(snapshotMagic):], words: map[string]string{}}
+	if v := d.u64(); d.err == nil && v != snapshotVersion {
+		return nil, fmt.Errorf("%w (snapshot format %d)", ErrUnknownCommand, v)
+	}
+	s := &State{epoch: 1, specs: map[string]*Spec{}}
+	d.rec(s.decodeHead)
+	s.nodes = readList(&d, func(d *dec) *Node { n := &Node{}; d.rec(n.decode); return n })
+	s.tokens = readList(&d, func(d *dec) *JoinToken { t := &JoinToken{}; d.rec(t.decode); return t })
+	return s, s.decodeJobs(&d)
+}
 
 func (s *State) decodeJobs(d *dec) error {
 	n := d.num()
 	if n < 0 || n > maxJobSeq {
 		return errShort
 	}
-	s.jobs = sparse[*Job](n)
-	for last := -1; d.err == nil; {
+	var specs []*Spec
+	for last := -1; ; {
 		seq := d.num()
-		if seq < 0 || d.err != nil {
-			break
+		if d.err != nil {
+			return d.err
 		}
-		if seq <= last || seq >= n {
+		if last < 0 {
+			s.jobs = newCowFrom[*Job](n, n)
+		}
+		if seq < 0 {
+			return nil
+		}
+		if seq <= last || seq >= n || last < 0 && n-seq > maxJobSpan {
 			return errors.New("jobs out of order")
+		}
+		if last < 0 {
+			s.jobs = newCowFrom[*Job](n, seq)
 		}
 		last = seq
 		j := &Job{epoch: s.epoch, Seq: seq}
 		var err error
-		d.rec(func(d *dec) { err = j.decode(d, s) })
+		d.rec(func(d *dec) { err = j.decode(d, s, &specs) })
 		if err == nil {
 			err = s.decodeShards(d, j)
 		}
@@ -143,25 +147,24 @@ func (s *State) decodeJobs(d *dec) error {
 		}
 		*s.jobs.mut(seq, s.epoch) = j
 	}
-	return d.err
 }
 
 func (s *State) decodeShards(d *dec, j *Job) error {
-	if d.err != nil {
-		return d.err
-	}
 	for i := range j.Stages {
 		st := &j.Stages[i]
 		n := j.Spec.Stages[i].Shards
-		if n > len(d.b) {
+		if n > len(d.b) { // each takes a byte at least
 			return errShort
 		}
-		st.shards = newCow[Shard](n, s.epoch)
-		for k := 0; k < n && d.err == nil; k++ {
-			sh := st.shards.at(k)
-			d.rec(sh.decode)
-			if sh.Node < 0 || int(sh.Node) >= max(len(s.nodes), 1) || sh.State.Leased() && (sh.Tries == 0 || len(s.nodes) == 0 || st.State != task.StageOpen) {
-				return fmt.Errorf("shard %s/%d/%d was on no node", j.ID, i, k)
+		st.shards = newCow[Shard](n)
+		for k := range n {
+			var sh Shard
+			d.rec(func(d *dec) { sh.decode(d, len(s.nodes)) })
+			if d.err != nil {
+				return d.err
+			}
+			if sh != (Shard{}) {
+				*st.shards.mut(k, s.epoch) = sh
 			}
 		}
 	}

@@ -3,14 +3,11 @@ package fsm
 import "lanjobs/task"
 
 // openStages opens every waiting stage whose needs are done, skips those whose `when` does not hold, and ends the job when
-// nothing is left. It repeats until nothing changes: a skipped stage may decide the next.
+// nothing is left. A skipped stage may decide others, all of which stand after it.
 func (s *State) openStages(j *Job) {
-	for changed := true; changed; {
-		changed = false
-		for i := range j.Stages {
-			if j.Stages[i].State == task.StageWaiting && s.decideStage(j, i) {
-				changed = true
-			}
+	for i := range j.Stages {
+		if j.Stages[i].State == task.StageWaiting {
+			s.decideStage(j, i)
 		}
 	}
 	s.endJob(j)
@@ -18,36 +15,38 @@ func (s *State) openStages(j *Job) {
 }
 
 // decideStage opens or skips a waiting stage if all that it needs is done.
-func (s *State) decideStage(j *Job, i int) bool {
-	spec := &j.Spec.Stages[i]
-	broken := false
-	for _, need := range spec.Needs {
-		up := &j.Stages[j.Spec.Stage(need)]
-		if !up.State.Done() {
-			return false
+func (s *State) decideStage(j *Job, i int) {
+	for _, need := range j.Spec.needs[i] {
+		if !j.Stages[need].State.Done() {
+			return
 		}
-		broken = broken || up.Broken
 	}
-	st := &j.Stages[i]
-	open := spec.When == task.WhenAlways || broken == (spec.When == task.WhenFailure)
-	if !open {
+	st, spec := &j.Stages[i], &j.Spec.Stages[i]
+	if open, broken := j.holds(i); !open {
 		st.Broken = broken && spec.When == task.WhenSuccess
 		s.setStageState(j, i, task.StageSkipped, "when: "+string(spec.When))
-		return true
+		return
 	}
 	st.ready = newBitset(st.shards.n)
-	if int(st.Counts[task.ShardPending]) == st.shards.n && st.Waits == 0 {
+	if int(st.Counts[task.ShardPending]) == st.shards.n {
 		st.ready.full(st.shards.n)
-	} else {
+	} else { // some are done since before a retry
 		for k := range st.shards.n {
-			if sh := st.shards.at(k); sh.State == task.ShardPending {
-				s.enqueue(j, i, k, sh)
+			if st.shards.at(k).State == task.ShardPending {
+				st.ready.set(k)
 			}
 		}
 	}
 	s.setStageState(j, i, task.StageOpen, "")
-	s.stageProgress(j, i) // after a retry its shards may all be done already
-	return true
+}
+
+// holds tells whether a stage's `when` holds for the ends of the stages it needs, and whether one of those is broken.
+func (j *Job) holds(i int) (open, broken bool) {
+	for _, need := range j.Spec.needs[i] {
+		broken = broken || j.Stages[need].Broken
+	}
+	when := j.Spec.Stages[i].When
+	return when == task.WhenAlways || broken == (when == task.WhenFailure), broken
 }
 
 // stageProgress ends an open stage when all of its shards are done.
@@ -63,6 +62,7 @@ func (s *State) stageProgress(j *Job, i int) {
 	case succeeded == st.shards.n:
 		s.setStageState(j, i, task.StageSucceeded, "")
 	case j.Cancelling && st.Counts[task.ShardCancelled] > 0:
+		st.Broken = true
 		s.setStageState(j, i, task.StageCancelled, j.CancelReason)
 	case succeeded >= j.Spec.Stages[i].Success.Needed(st.shards.n):
 		s.setStageState(j, i, task.StagePartial, itoa(succeeded)+" of "+itoa(st.shards.n)+" succeeded")

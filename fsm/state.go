@@ -2,8 +2,8 @@ package fsm
 
 import "lanjobs/task"
 
-// State is everything the cluster agrees on. Apply is its only writer; between applies others may read, and must not keep
-// what they were given by pointer. The caller keeps writer and readers apart (node/raftfsm.go).
+// State is everything the cluster agrees on. Apply and Snapshot are its only writers; between them others may read, and must
+// not keep what they were given by pointer. The caller keeps writers and readers apart (node/raftfsm.go).
 type State struct {
 	Clock      task.Instant // milliseconds led; leases and retries live on it
 	Led        task.Millis  // Clock and the idle time led between: retention, idempotency windows, join tokens
@@ -32,6 +32,8 @@ type State struct {
 	waits     waitHeap
 	due       task.Instant // no lease deadline lies before it
 	live      int          // jobs that are not final
+	shards    int          // of all jobs
+	weight    int64        // bytes of specs and of all jobs' records
 
 	out      []task.Event // of the batch being applied
 	released releaseGroup // not yet in out
@@ -56,6 +58,7 @@ type Node struct {
 	WorkerOnly  bool
 	Since       int64 // wall clock of the last change of Online, display
 	Reason      string
+	Admitted    string // id of the join token it came by; "" = by a person's approval, or it made the cluster
 }
 
 // Labelled gives the info with the labels set from afar merged in.
@@ -82,6 +85,7 @@ type Spec struct {
 	task.Spec
 	JSON   string
 	Digest string
+	needs  [][]int // per stage, the places of those it needs
 	users  int
 }
 
@@ -92,7 +96,7 @@ type Job struct {
 	ID                        task.JobID
 	Spec                      *Spec
 	Request                   task.RequestID
-	LastRetry                 task.RequestID
+	acts                      []task.RequestID // of the last cancels and retries: a repeat is answered, not done again
 	State                     task.JobState
 	By                        string
 	Submitted, Started, Ended int64 // leader's wall clock, Unix milliseconds; 0 = not yet
@@ -103,12 +107,13 @@ type Job struct {
 	Stages                    []Stage
 	KV                        []StateKey // sorted by key
 	kvVersion                 uint64
+	weight                    int64 // derived: bytes that its shards' extras and its shared keys hold
 }
 
 // Stage is one stage of a job.
 type Stage struct {
 	State  task.StageState
-	Broken bool // failed, or skipped because a stage it needs was
+	Broken bool // failed, cancelled, or skipped because a stage it needs was
 	Counts [task.ShardStates]int32
 	Waits  int32 // of the pending ones, those that wait for their retry time
 	shards cow[Shard]
@@ -121,7 +126,7 @@ type Shard struct {
 	Defers  uint8
 	Fails   uint16     // attempts used up
 	Losses  uint16     // leases lost
-	Tries   uint16     // all assignments so far = number of the current or last attempt
+	Tries   int32      // all assignments so far = number of the current or last attempt
 	Node    int32      // place in nodes of the current or last attempt
 	Token   task.Token // of the current or last attempt
 	Granted task.Instant
@@ -138,6 +143,13 @@ type Extra struct {
 	CheckpointBy task.Token
 	Outputs      []task.KV
 	History      []task.AttemptRecord // ended attempts but a successful one, oldest first
+	puts         []put                // of the current attempt's writes of outputs and shared keys, the last few
+}
+
+// put is an accepted write: a repeat is answered with its version, even if the same was written again since.
+type put struct {
+	request task.RequestID
+	version uint64
 }
 
 // StateKey is one shared key of a job (R12).
@@ -145,7 +157,6 @@ type StateKey struct {
 	Key     string
 	Version uint64
 	Value   []byte
-	request task.RequestID // of the last write: a repeat is answered, not refused
 }
 
 // Lease is the derived record of a shard that a node holds.
@@ -161,118 +172,6 @@ func New() *State {
 	s := &State{epoch: 1}
 	s.index()
 	return s
-}
-
-// Node finds a node, nil if there is none.
-func (s *State) Node(id task.NodeID) *Node {
-	if i, ok := s.nodeAt[id]; ok {
-		return s.nodes[i]
-	}
-	return nil
-}
-
-// Nodes gives all nodes in order of first registration, those that are gone too.
-func (s *State) Nodes() []*Node { return s.nodes }
-
-// NodeByPlace is the node of Shard.Node.
-func (s *State) NodeByPlace(i int32) *Node { return s.nodes[i] }
-
-// Held is how many leases a node holds.
-func (s *State) Held(id task.NodeID) int {
-	if i, ok := s.nodeAt[id]; ok {
-		return len(s.held[i])
-	}
-	return 0
-}
-
-// LeasesOf calls f for each lease of a node, in no order.
-func (s *State) LeasesOf(id task.NodeID, f func(*Lease)) {
-	if i, ok := s.nodeAt[id]; ok {
-		for _, l := range s.held[i] {
-			f(l)
-		}
-	}
-}
-
-// Lease finds the lease of a token, nil if it is over.
-func (s *State) Lease(t task.Token) *Lease { return s.leases[t] }
-
-// Leases calls f for each lease, in no order.
-func (s *State) Leases(f func(*Lease)) {
-	for _, l := range s.leases {
-		f(l)
-	}
-}
-
-// LeaseCount is the number of leases held.
-func (s *State) LeaseCount() int { return len(s.leases) }
-
-// Job finds a job by its full id.
-func (s *State) Job(id task.JobID) *Job {
-	if i, ok := s.jobAt[id]; ok {
-		return *s.jobs.at(i)
-	}
-	return nil
-}
-
-// JobBySeq gives the job of a sequence number, nil if it was collected.
-func (s *State) JobBySeq(seq int) *Job {
-	if seq < 0 || seq >= s.jobs.n {
-		return nil
-	}
-	return *s.jobs.at(seq)
-}
-
-// JobSeqs is one more than the highest sequence number: newest jobs have the highest.
-func (s *State) JobSeqs() int { return s.jobs.n }
-
-// Live is the number of jobs that are not final.
-func (s *State) Live() int { return s.live }
-
-// JoinTokens gives the join tokens.
-func (s *State) JoinTokens() []*JoinToken { return s.tokens }
-
-// Shard gives a shard's record for reading, nil if there is none.
-func (j *Job) Shard(stage, shard int) *Shard {
-	if stage < 0 || stage >= len(j.Stages) || shard < 0 || shard >= j.Stages[stage].shards.n {
-		return nil
-	}
-	return j.Stages[stage].shards.at(shard)
-}
-
-// Len is the number of shards.
-func (st *Stage) Len() int { return st.shards.n }
-
-// At gives a shard's record for reading.
-func (st *Stage) At(i int) *Shard { return st.shards.at(i) }
-
-// Active is the number of leased shards.
-func (st *Stage) Active() int {
-	return int(st.Counts[task.ShardAssigned] + st.Counts[task.ShardRunning])
-}
-
-// History gives the shard's ended attempts that are in its record.
-func (sh *Shard) History() []task.AttemptRecord {
-	if sh.Extra == nil {
-		return nil
-	}
-	return sh.Extra.History
-}
-
-// Checkpoint gives the last accepted checkpoint, nil if none.
-func (sh *Shard) Checkpoint() *task.Checkpoint {
-	if sh.Extra == nil || sh.Extra.Checkpoint.Seq == 0 {
-		return nil
-	}
-	return &sh.Extra.Checkpoint
-}
-
-// Outputs gives the registered outputs.
-func (sh *Shard) Outputs() []task.KV {
-	if sh.Extra == nil {
-		return nil
-	}
-	return sh.Extra.Outputs
 }
 
 // mutJob gives a job for writing.
@@ -295,16 +194,6 @@ func (s *State) mutJob(seq int) *Job {
 // mutShard gives a shard for writing.
 func (s *State) mutShard(j *Job, stage, shard int) *Shard {
 	return j.Stages[stage].shards.mut(shard, s.epoch)
-}
-
-// mutExtra gives a shard's extra for writing: always a fresh copy, since snapshots and readers may hold the old one.
-func (sh *Shard) mutExtra() *Extra {
-	x := &Extra{}
-	if sh.Extra != nil {
-		*x = *sh.Extra
-	}
-	sh.Extra = x
-	return x
 }
 
 // mutNode gives a node for writing, replaced whole for the same reason.

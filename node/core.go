@@ -31,10 +31,12 @@ type Parts struct {
 	OpenRaft func(raft.FSM) (r *raft.Raft, end func() error, err error)
 	// Stuck hears that this node leads and can commit nothing: the cure is to start it again.
 	Stuck func(error)
-	// Founding is committed by the first leader of a cluster that has none yet; nil otherwise.
+	// Founding is committed by the first leader of a cluster that has none yet; nil otherwise. Founded hears that it is.
 	Founding   *fsm.InitCluster
+	Founded    func()
 	Events     func([]task.Event) // what committed entries did, in order
 	SyncEvents func() error       // Events are on disk
+	Restored   func(index uint64) // a snapshot took the place of all entries up to index
 	Runner     func(*worker.Worker) (worker.Runner, error)
 	Outbox     worker.Store
 	Load       func() task.Load
@@ -60,7 +62,7 @@ var _ transport.Handler = (*Core)(nil)
 // NewCore builds a core; nothing leads or works before Run. Close undoes it.
 func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
-	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents)
+	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
 	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID})
 	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
@@ -130,12 +132,18 @@ func (c *Core) found(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		has := false
-		c.ledger.Read(func(s *fsm.State) { has = s.Cluster.ID != "" })
+		c.ledger.Read(func(s *fsm.State) { has = s.Cluster.ID != "" && s.Node(c.parts.Self) != nil })
 		if has {
+			c.parts.Founded()
 			return
 		}
-		if r, err := c.leader.Propose(ctx, f); err == nil && r.Err == nil {
-			return
+		r, err := c.leader.Propose(ctx, f)
+		if err == nil && r.Err == nil {
+			// The founder needs no token to be a member of what it founded.
+			r, err = c.leader.Propose(ctx, &fsm.AdmitNode{Node: c.parts.Self, Name: c.parts.Info().Name})
+		}
+		if err == nil && r.Err == nil {
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -252,3 +260,8 @@ func (c *Core) Submit(ctx context.Context, cmd fsm.SubmitJob) (fsm.Result, error
 
 // Worker is this node's worker.
 func (c *Core) Worker() *worker.Worker { return c.worker }
+
+// HasCopy tells whether this node applies the cluster's log: it is in Raft's configuration.
+func (c *Core) HasCopy() bool {
+	return slices.ContainsFunc(c.Servers(), func(s raft.Server) bool { return task.NodeID(s.ID) == c.parts.Self })
+}

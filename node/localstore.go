@@ -1,7 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"lanjobs/node/worker"
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 // localStore is what a node keeps for itself: how often it has started, the reports that nobody has acknowledged yet, and
@@ -21,8 +25,6 @@ var (
 	bucketMeta   = []byte("meta")
 	bucketOutbox = []byte("outbox")
 	bucketBook   = []byte("book")
-
-	keyIncarnation = []byte("incarnation")
 )
 
 // openLocalStore opens <dataDir>/node.db. A damaged file is a task.Problem that says what to do.
@@ -61,32 +63,66 @@ func damaged(path, why string) error {
 }
 
 // NextIncarnation counts a start of the agent.
-func (s *localStore) NextIncarnation() (n uint64, err error) {
+func (s *localStore) NextIncarnation() (uint64, error) { return s.count("incarnation") }
+
+// NextSession counts a session of gossip.
+func (s *localStore) NextSession() (uint64, error) { return s.count("session") }
+
+// count raises a counter, on disk before it is used.
+func (s *localStore) count(name string) (n uint64, err error) {
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketMeta)
-		if v := b.Get(keyIncarnation); len(v) == 8 {
+		if v := b.Get([]byte(name)); len(v) == 8 {
 			n = binary.BigEndian.Uint64(v)
 		}
 		n++
-		return b.Put(keyIncarnation, binary.BigEndian.AppendUint64(nil, n))
+		return b.Put([]byte(name), binary.BigEndian.AppendUint64(nil, n))
 	})
 	return n, err
+}
+
+// Settings are what init or join was told and every later start needs.
+type Settings struct {
+	Listen string   `json:"listen,omitempty"`
+	Worker bool     `json:"worker,omitempty"` // joined with --worker: never a voter
+	Seeds  []string `json:"seeds,omitempty"`  // addresses of members at the time of joining
+}
+
+var keySettings = []byte("settings")
+
+// Settings gives what is stored, the zero value if nothing is.
+func (s *localStore) Settings() (out Settings, err error) {
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket(bucketMeta).Get(keySettings); v != nil {
+			return json.Unmarshal(v, &out)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// SetSettings stores them.
+func (s *localStore) SetSettings(v Settings) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(keySettings, b) })
 }
 
 // Close closes the file.
 func (s *localStore) Close() error { return s.db.Close() }
 
-// bucketStore is one bucket as a plain key-value store.
-type bucketStore struct {
-	db     *bbolt.DB
-	bucket []byte
-}
+// outboxStore keeps the worker's unsent notes.
+type outboxStore struct{ *localStore }
 
-// PutAll stores all pairs in one transaction.
-func (b bucketStore) PutAll(kvs map[string][]byte) error {
-	return b.db.Update(func(tx *bbolt.Tx) error {
-		for k, v := range kvs {
-			if err := tx.Bucket(b.bucket).Put([]byte(k), v); err != nil {
+var _ worker.Store = outboxStore{}
+
+// Put stores all records in one transaction.
+func (s outboxStore) Put(records map[string][]byte) error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		for k, v := range records {
+			if err := tx.Bucket(bucketOutbox).Put([]byte(k), v); err != nil {
 				return err
 			}
 		}
@@ -94,11 +130,11 @@ func (b bucketStore) PutAll(kvs map[string][]byte) error {
 	})
 }
 
-// DeleteAll removes keys in one transaction.
-func (b bucketStore) DeleteAll(keys []string) error {
-	return b.db.Update(func(tx *bbolt.Tx) error {
+// Delete removes keys in one transaction.
+func (s outboxStore) Delete(keys []string) error {
+	return s.db.Update(func(tx *bbolt.Tx) error {
 		for _, k := range keys {
-			if err := tx.Bucket(b.bucket).Delete([]byte(k)); err != nil {
+			if err := tx.Bucket(bucketOutbox).Delete([]byte(k)); err != nil {
 				return err
 			}
 		}
@@ -106,14 +142,49 @@ func (b bucketStore) DeleteAll(keys []string) error {
 	})
 }
 
-// All gives every pair.
-func (b bucketStore) All() (map[string][]byte, error) {
+// All gives every record.
+func (s outboxStore) All() (map[string][]byte, error) {
 	out := map[string][]byte{}
-	err := b.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(b.bucket).ForEach(func(k, v []byte) error {
-			out[string(k)] = append([]byte(nil), v...)
-			return nil
-		})
+	err := s.each(bucketOutbox, func(k, v []byte) error {
+		out[string(k)] = bytes.Clone(v)
+		return nil
 	})
 	return out, err
+}
+
+func (s *localStore) each(bucket []byte, f func(k, v []byte) error) error {
+	return s.db.View(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).ForEach(f) })
+}
+
+// bookStore keeps the phone book.
+type bookStore struct{ *localStore }
+
+var _ transport.BookStore = bookStore{}
+
+// Load reads the whole book.
+func (s bookStore) Load() (map[task.NodeID]transport.Peer, error) {
+	out := map[task.NodeID]transport.Peer{}
+	err := s.each(bucketBook, func(k, v []byte) error {
+		var p transport.Peer
+		if err := json.Unmarshal(v, &p); err != nil {
+			return err
+		}
+		out[task.NodeID(k)] = p
+		return nil
+	})
+	return out, err
+}
+
+// Save stores one entry.
+func (s bookStore) Save(id task.NodeID, p transport.Peer) error {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketBook).Put([]byte(id), b) })
+}
+
+// Delete removes one.
+func (s bookStore) Delete(id task.NodeID) error {
+	return s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketBook).Delete([]byte(id)) })
 }

@@ -21,6 +21,7 @@ type ledger struct {
 	log    *slog.Logger
 	events func([]task.Event)
 	sync   func() error // audit events on disk, before a snapshot makes their entries unrepeatable
+	jumped func(index uint64)
 	clock  task.Clock
 
 	mu      sync.RWMutex // guards state and broken
@@ -32,8 +33,8 @@ type ledger struct {
 	raft *raft.Raft // set once, before the first Propose
 }
 
-func newLedger(log *slog.Logger, clock task.Clock, events func([]task.Event), sync func() error) *ledger {
-	return &ledger{log: log, clock: clock, events: events, sync: sync, state: fsm.New(), changed: make(chan struct{})}
+func newLedger(log *slog.Logger, clock task.Clock, events func([]task.Event), sync func() error, jumped func(uint64)) *ledger {
+	return &ledger{log: log, clock: clock, events: events, sync: sync, jumped: jumped, state: fsm.New(), changed: make(chan struct{})}
 }
 
 // Apply applies one committed entry. What it returns reaches the leader's Future.
@@ -104,6 +105,7 @@ func (l *ledger) Restore(r io.ReadCloser) error {
 	if err != nil {
 		return err
 	}
+	l.jumped(s.Index)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = s

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -137,9 +138,9 @@ func (n *labNode) start() {
 func (n *labNode) connect() {
 	ln := n.host.Listen("raft")
 	if !n.lab.guarded {
-		n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		n.trans = &plainTransport{NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: plainStream{ln, n}, MaxPool: 3, Timeout: transport.RaftTimeout, Logger: transport.HCLog(silent),
-		})
+		})}
 		return
 	}
 	n.layer = transport.NewRaftLayer(transport.RaftLayerConfig{
@@ -158,11 +159,44 @@ func (n *labNode) connect() {
 	n.trans = transport.NewRaftTransport(n.layer)
 }
 
+// heard tells whether a stream from or to the machine was refused for that reason.
+func (n *labNode) heard(reason error) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.refusals, func(r *transport.Refusal) bool { return errors.Is(r, reason) })
+}
+
 func (n *labNode) dial(ctx context.Context, id task.NodeID) (net.Conn, error) {
 	if n.lab.resolve != nil {
 		id = n.lab.resolve(n.id, id)
 	}
 	return n.host.Dial(ctx, id, "raft")
+}
+
+// plainTransport is the library's transport. Its pipelines may never end by themselves (see TestPipelineStuck), so the lab
+// remembers them.
+type plainTransport struct {
+	*raft.NetworkTransport
+	mu    sync.Mutex
+	pipes []raft.AppendPipeline
+}
+
+func (p *plainTransport) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) (raft.AppendPipeline, error) {
+	pipe, err := p.NetworkTransport.AppendEntriesPipeline(id, addr)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.pipes = append(p.pipes, pipe)
+	}
+	return pipe, err
+}
+
+func (p *plainTransport) free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pipe := range p.pipes {
+		_ = pipe.Close()
+	}
 }
 
 // plainStream is a stream layer as the library's users write it.
@@ -180,6 +214,9 @@ func (s plainStream) Dial(id raft.ServerAddress, timeout time.Duration) (net.Con
 // crash ends the machine's process; its disks stay.
 func (n *labNode) crash() {
 	n.lab.net.Kill(n.id)
+	if p, ok := n.trans.(*plainTransport); ok {
+		p.free()
+	}
 	if n.raft != nil {
 		_ = n.raft.Shutdown().Error() // closes the transport too
 		n.raft = nil

@@ -6,28 +6,43 @@ import "lanjobs/task"
 // clients with a certificate. Any member answers; writes and reads that must be fresh go to the leader.
 //
 //	GET    /v1/status                          task.ClusterView
-//	POST   /v1/jobs?dry_run=1                  body: ContentTypeSpec (canonical JSON of a task.Spec) or YAML; task.SubmitReply
-//	GET    /v1/jobs?state,queue,name,label,dead,since,limit,after   task.List[task.JobView]
-//	GET    /v1/jobs/{ref}                      task.JobView; ref = id, unique id prefix, or name (the newest of that name)
+//	POST   /v1/jobs?dry_run=1                  body: ContentTypeSpec (canonical JSON of a task.Spec) or YAML; task.SubmitReply, 201 or 200 if it existed
+//	GET    /v1/jobs?state,queue,name,label,dead,since,limit,after   task.List[task.JobView], newest first
+//	GET    /v1/jobs/{ref}                      task.JobView; ref = id, name (the newest of that name), or unique id prefix
 //	DELETE /v1/jobs/{ref}?reason,grace         cancel; task.JobView
 //	POST   /v1/jobs/{ref}/retry                RetryBody; task.JobView
-//	GET    /v1/jobs/{ref}/spec                 the job file as submitted
+//	GET    /v1/jobs/{ref}/spec?format=json     the job file as submitted, or the task.Spec
 //	GET    /v1/jobs/{ref}/shards?stage,shards,state,attempts,why,limit,after   task.List[task.ShardView]
-//	GET    /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log?stream,from,tail,hold   raw output; k = 0 the newest; see HeaderLog…
-//	GET    /v1/jobs/{ref}/why                  task.List[WhyView]
-//	GET    /v1/nodes, /v1/nodes/{ref}          task.List[task.NodeView], task.NodeView; ref = name, UUID or unique prefix
-//	POST   /v1/nodes/{ref}/drain|resume        DrainBody; task.NodeView
+//	GET    /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log?stream,from,tail,hold,limit   raw output; k = 0 the newest; see HeaderLog…
+//	GET    /v1/jobs/{ref}/why?stage,shards     task.List[WhyView]
+//	GET    /v1/nodes?all=1                     task.List[task.NodeView]; all: those that have left, too
+//	GET    /v1/nodes/{ref}                     task.NodeView; ref = name, UUID or unique prefix
+//	POST   /v1/nodes/{ref}/drain               DrainBody; task.NodeView
+//	POST   /v1/nodes/{ref}/resume              task.NodeView
 //	POST   /v1/nodes/{ref}/label               LabelBody; task.NodeView
-//	DELETE /v1/nodes/{ref}                     remove from the cluster
-//	GET    /v1/events?from,job,node,kind,since,limit,follow=1   task.List[task.Event], or with follow a stream of JSON lines
+//	DELETE /v1/nodes/{ref}?force               remove from the cluster; task.NodeView
+//	GET    /v1/events?from,after,job,stage,shards,node,kind,since,tail,limit,follow=1   task.List[task.Event], or with follow a stream of JSON lines
 //	POST   /v1/tokens                          TokenBody; TokenView with the token itself, this once
-//	GET    /v1/tokens, DELETE /v1/tokens/{id}  task.List[TokenView]
+//	GET    /v1/tokens                          task.List[TokenView]
+//	DELETE /v1/tokens/{id}                     withdraw one
 //	POST   /v1/init                            InitBody; InitView: a this-machine-only node becomes the first of a cluster
 //	POST   /v1/leave                           LeaveBody
 //	POST   /v1/join                            on the cluster port, without a client certificate: see join.go
-//	GET    /healthz, /readyz
+//	GET    /healthz                            the process lives; for anybody
+//	GET    /readyz                             this member knows a leader; for anybody
 //
-// Errors are application/problem+json of a task.Problem.
+// Parameters. A name that a resource does not know is refused. Flags are name=1. Lengths of time are seconds, or written as in
+// job files (90s, 1h30m); since is that long ago, or RFC 3339. state and kind take several, separated by commas; kind=lease
+// means all events of leases. job of events may be JOB/STAGE/SHARDS. label is a condition as in placement.require; commas
+// join several. limit is 1000 by default and 10,000 at most; a page may end earlier, next then goes on with ?after=.
+// Events come oldest first; tail=N gives the newest N instead. A stream without from, after and since begins with what is new.
+// consistency=stale lets this member answer from its own copy.
+//
+// Without a leader, reads are answered from this member's copy with HeaderStale, but never "not found", and writes wait as
+// long as HeaderWait says. A lost answer is made good by repeating the request with its HeaderRequestID.
+//
+// Errors are application/problem+json of a task.Problem: 400 invalid, 401 nobody asks, 403 not_allowed, 404 not_found, 405,
+// 409 conflict and stale_token, 412 If-Match (not built yet), 413 too_large, 429 and 503 no_leader (with Retry-After), 500 internal.
 const (
 	ContentTypeSpec  = "application/vnd.lanjobs.spec+json"
 	HeaderRequestID  = "Lanjobs-Request-Id"   // of a write; repeating it is harmless
@@ -105,4 +120,11 @@ type InitView struct {
 // LeaveBody asks this node to leave the cluster.
 type LeaveBody struct {
 	Force bool `json:"force"`
+}
+
+// LogProblem answers a request for output whose machine does not answer: a task.Problem, with the end of a failed attempt's
+// output as far as the ledger has it.
+type LogProblem struct {
+	task.Problem
+	Tail string `json:"tail,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net/url"
 	"os"
@@ -200,4 +201,13 @@ func LoadCA(dataDir string) (*CA, error) {
 		return nil, fmt.Errorf("read authority: %w", err)
 	}
 	return ParseCA(text)
+}
+
+// ForgetCA deletes the authority from a data folder; none there is no error.
+func ForgetCA(dataDir string) error {
+	err := os.Remove(filepath.Join(dataDir, caKeyFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

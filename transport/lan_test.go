@@ -24,7 +24,7 @@ type lan struct {
 	removed map[task.NodeID]bool
 }
 
-func newLAN(t *testing.T, name string) *lan {
+func newLAN(t testing.TB, name string) *lan {
 	t.Helper()
 	info, ca, err := transport.NewCluster(name)
 	if err != nil {
@@ -59,12 +59,12 @@ func (l *lan) isRemoved(id task.NodeID) bool {
 }
 
 // member makes an identity with a certificate of the cluster.
-func (l *lan) member(t *testing.T, name string) *transport.Identity {
+func (l *lan) member(t testing.TB, name string) *transport.Identity {
 	t.Helper()
 	return issue(t, l.info, l.ca, name)
 }
 
-func issue(t *testing.T, info transport.ClusterInfo, ca *transport.CA, name string) *transport.Identity {
+func issue(t testing.TB, info transport.ClusterInfo, ca *transport.CA, name string) *transport.Identity {
 	t.Helper()
 	i, err := transport.NewIdentity(name)
 	if err != nil {
@@ -99,13 +99,13 @@ type station struct {
 }
 
 // station starts a node that is listed in the book of its LAN.
-func (l *lan) station(t *testing.T, name string) *station {
+func (l *lan) station(t testing.TB, name string) *station {
 	t.Helper()
 	return l.stationOf(t, l.member(t, name), nil)
 }
 
 // stationOf starts a node with an identity of choice; clock replaces the real one.
-func (l *lan) stationOf(t *testing.T, i *transport.Identity, clock task.Clock) *station {
+func (l *lan) stationOf(t testing.TB, i *transport.Identity, clock task.Clock) *station {
 	t.Helper()
 	s := &station{id: i.NodeID, identity: i, clock: memnet.NewClock()}
 	if clock == nil {
@@ -144,7 +144,7 @@ func (s *station) refusals() []*transport.Refusal {
 }
 
 // background runs f until the test ends.
-func background(t *testing.T, f func(context.Context) error) {
+func background(t testing.TB, f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()

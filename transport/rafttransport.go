@@ -201,14 +201,7 @@ func (t *RaftTransport) AppendEntriesPipeline(id raft.ServerID, target raft.Serv
 	if err != nil {
 		return nil, err
 	}
-	return trimmedPipeline{p}, nil
-}
-
-type trimmedPipeline struct{ raft.AppendPipeline }
-
-func (p trimmedPipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	trimEntries(req)
-	return p.AppendPipeline.AppendEntries(req, resp)
+	return newRaftPipeline(p), nil
 }
 
 // trimEntries shortens a request to maxAppendBytes, but keeps one entry. Raft reads from the request itself how far it got.

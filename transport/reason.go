@@ -14,6 +14,9 @@ import (
 // plainReason says in a person's words why a connection did not come about, without the addresses and system calls that Go puts
 // before it.
 func plainReason(err error) string {
+	if d, ok := errors.AsType[*DialError](err); ok {
+		return d.Error()
+	}
 	refusal, isRefusal := errors.AsType[*Refusal](err)
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	_, isRecord := errors.AsType[tls.RecordHeaderError](err)

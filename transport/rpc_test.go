@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -121,7 +122,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	h2.Protocols.SetUnencryptedHTTP2(true)
 	defer h2.CloseIdleConnections()
 	for _, announced := range []int64{transport.MaxMessageBytes + 1, -1} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://b/rpc/x", &zeros{n: transport.MaxMessageBytes + 1})
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://b/rpc/x", &endless{n: transport.MaxMessageBytes + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,17 +138,17 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-type zeros struct{ n int }
+type endless struct{ n int }
 
-func (z *zeros) Read(b []byte) (int, error) {
+func (z *endless) Read(b []byte) (int, error) {
 	if z.n == 0 {
-		return 0, errors.New("all was taken")
+		return 0, io.EOF
 	}
 	n := min(len(b), z.n)
 	z.n -= n
 	return n, nil
 }
-func (z *zeros) Close() error { return nil }
+func (z *endless) Close() error { return nil }
 
 func TestUnreachableSaysWhoAndWhy(t *testing.T) {
 	l := newLAN(t, "home")
@@ -284,7 +285,8 @@ func TestSleepingPeerIsNoticed(t *testing.T) {
 			h := parked{make(chan error, 1), make(chan error, 1)}
 			ctx, cancel := context.WithCancel(t.Context())
 			served := make(chan error, 1)
-			go func() { served <- transport.ServeCalls(ctx, b.Listen("rpc"), h, clock, discard) }()
+			ln := b.Listen("rpc")
+			go func() { served <- transport.ServeCalls(ctx, ln, h, clock, discard) }()
 			c := transport.NewClient(transport.ClientConfig{Self: "a", Dial: func(ctx context.Context, id task.NodeID) (net.Conn, error) {
 				return a.Dial(ctx, id, "rpc")
 			}})
@@ -367,9 +369,8 @@ func TestCallsNeedAnIdentity(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	t := &testing.T{}
-	l := newLAN(t, "home")
-	one, two := l.station(t, "a"), l.station(t, "b")
+	l := newLAN(b, "home")
+	one, two := l.station(b, "a"), l.station(b, "b")
 	serveCalls(b, two, transport.HandlerFunc(echo))
 	c := one.client(b, nil)
 	text := strings.Repeat("x", 100)

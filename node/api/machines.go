@@ -35,6 +35,16 @@ type machine struct {
 // machines judges every machine for a stage, by the rules that plan places by. What is said here may be wrong by a moment;
 // it decides nothing.
 func (v *view) machines(spec *task.StageSpec) []machine {
+	key := requirements(spec.Require)
+	out, known := v.judged[key]
+	if !known {
+		out = v.judge(spec)
+		v.judged[key] = out
+	}
+	return out
+}
+
+func (v *view) judge(spec *task.StageSpec) []machine {
 	var out []machine
 	v.present(func(n *fsm.Node) {
 		info := n.Labelled()

@@ -10,14 +10,13 @@ import (
 
 // noLeader is what a person is told when nothing can be changed: who is missing, what goes on meanwhile, what helps.
 func (a *API) noLeader() *task.Problem {
-	e := a.voters()
+	e := voters(a.cfg.Peers.Members(), a.cfg.Self)
 	var longest task.Millis
 	a.cfg.Ledger.Read(func(s *fsm.State) {
 		e.name(s)
 		s.Leases(func(l *fsm.Lease) { longest = max(longest, s.LeaseDue(l).Sub(s.Clock)) })
 	})
-	p := task.NewProblem(task.ErrNoLeader, e.sentence()+".", e.advice(longest))
-	return p
+	return task.NewProblem(task.ErrNoLeader, e.sentence()+".", e.advice(longest))
 }
 
 // electorate is who may elect a leader, as this member sees it.
@@ -27,14 +26,14 @@ type electorate struct {
 	names             []string // of those away, with what is known
 }
 
-func (a *API) voters() *electorate {
+func voters(members []Member, self task.NodeID) *electorate {
 	e := &electorate{}
-	for _, m := range a.cfg.Peers.Members() {
+	for _, m := range members {
 		if m.Role != RoleLeader && m.Role != RoleVoter {
 			continue
 		}
 		e.voters++
-		if m.Away == 0 || m.ID == a.cfg.Self {
+		if m.Away == 0 || m.ID == self {
 			e.answering++
 		} else {
 			e.away = append(e.away, m)

@@ -14,25 +14,28 @@ type view struct {
 	*fsm.State
 	leads    bool
 	leader   task.NodeID
-	orphan   bool          // nobody leads: the state is as old as silence
+	orphan   bool // nobody leads: the state is as old as silence
 	silence  time.Duration
 	now      time.Time
 	sessions Leader
 	members  map[task.NodeID]Member
 	voters   *electorate
+	judged   map[string][]machine // by requirements: many jobs ask for the same
 }
 
 // look gives f a view. f must be quick and keep nothing of the state.
 func (a *API) look(q *request, f func(*view)) {
 	st := a.cfg.Ledger.Standing()
 	v := &view{leads: st.Leads, leader: st.leader(a.cfg.Self), orphan: q.orphan, silence: q.silence, now: a.clock.Wall().UTC(), sessions: a.cfg.Leader,
-		members: map[task.NodeID]Member{}, voters: a.voters()}
+		members: map[task.NodeID]Member{}, judged: map[string][]machine{}}
 	if v.orphan {
 		v.leads, v.leader = false, ""
 	}
-	for _, m := range a.cfg.Peers.Members() {
+	members := a.cfg.Peers.Members()
+	for _, m := range members {
 		v.members[m.ID] = m
 	}
+	v.voters = voters(members, a.cfg.Self)
 	a.cfg.Ledger.Read(func(s *fsm.State) {
 		v.State = s
 		v.voters.name(s)

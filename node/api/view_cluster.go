@@ -53,7 +53,6 @@ func (v *view) health(machines int) (health, sentence string) {
 	if v.leader == "" {
 		return noLeader, e.sentence()
 	}
-	away := len(e.away)
 	switch {
 	case v.Cluster.ID == "" || machines <= 1 && e.voters <= 1:
 		return healthy, "1 voter: this machine only"
@@ -61,12 +60,20 @@ func (v *view) health(machines int) (health, sentence string) {
 		return healthy, "2 machines: 1 voter, not yet fault tolerant: a third machine makes it 3"
 	case e.voters == 1:
 		return healthy, fmt.Sprintf("%d machines: 1 voter, not yet fault tolerant: more become voters once they are up to date", machines)
-	case away > 0:
-		return degraded, fmt.Sprintf("%d voters, %d %s: %s", e.voters, away, nodeSilent, survives(e.answering-e.needed(), " more"))
+	case len(e.away) > 0:
+		return degraded, fmt.Sprintf("%d voters, %s silent: %s", e.voters, v.awayNames(), survives(e.answering-e.needed(), " further"))
 	case e.voters == 2:
 		return degraded, "2 voters: survives no failure"
 	}
 	return healthy, fmt.Sprintf("%d voters: %s", e.voters, survives(e.answering-e.needed(), ""))
+}
+
+func (v *view) awayNames() string {
+	var names []string
+	for _, m := range v.voters.away {
+		names = append(names, v.nameOf(m.ID))
+	}
+	return some(names, maxNamed, ", ")
 }
 
 func survives(n int, more string) string {

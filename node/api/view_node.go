@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -71,12 +72,8 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "has left"
 	case n.Incarnation == 0:
 		return "was admitted, has not started yet"
-	case v.silent(n) && held > 0:
-		return fmt.Sprintf("holds %s, the last until %s from now", plural(held, "lease", "leases"), shortMillis(v.longest(n)))
-	case v.silent(n) && sleeper(n):
-		return "asleep?"
 	case v.silent(n):
-		return ""
+		return v.silentNote(n, held)
 	case n.Draining && held > 0 && n.DrainUntil > v.Clock:
 		return "stops what runs in " + shortMillis(n.DrainUntil.Sub(v.Clock))
 	case n.Draining && held > 0:
@@ -85,6 +82,21 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "empty: it may be switched off"
 	}
 	return ""
+}
+
+// silentNote is what a person may want to know of a machine that does not answer.
+func (v *view) silentNote(n *fsm.Node, held int) string {
+	var parts []string
+	if sleeper(n) {
+		parts = append(parts, "asleep?")
+	}
+	switch {
+	case held == 1:
+		parts = append(parts, "its lease ends in "+shortMillis(v.longest(n)))
+	case held > 1:
+		parts = append(parts, fmt.Sprintf("its %d leases end within %s", held, shortMillis(v.longest(n))))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // longest is when the last lease of a node ends.

@@ -9,13 +9,18 @@ import (
 	"lanjobs/transport"
 )
 
-// maxReasons bounds an answer; what is beyond it is counted together.
-const maxReasons = 100
+// maxReasons bounds an answer; what is beyond it is counted together. maxLooks bounds the shards that are looked at one by one
+// while the state is held still.
+const (
+	maxReasons = 100
+	maxLooks   = 20_000
+)
 
 // reasons gathers why shards do not run, those with the same reason together (R41).
 type reasons struct {
-	list []*reason
-	at   map[reasonKey]*reason
+	list  []*reason
+	at    map[reasonKey]*reason
+	looks int
 }
 
 type reasonKey struct{ stage, node, why string }
@@ -24,14 +29,14 @@ type reason struct {
 	reasonKey
 	fix    string
 	shards ranges
+	first  *fsm.Shard // of those that wait for their time, the one that comes first
 }
 
-func (r *reasons) add(stage string, shard int, node, why, fix string) {
-	key := reasonKey{stage, node, why}
+func (r *reasons) add(stage string, shard int, why, fix string) *reason {
+	key := reasonKey{stage, "", why}
 	x := r.at[key]
 	if x == nil && len(r.list) >= maxReasons {
-		key = reasonKey{stage, "", "further reasons"}
-		fix = ""
+		key.why, fix = "further reasons", ""
 		x = r.at[key]
 	}
 	if x == nil {
@@ -40,6 +45,7 @@ func (r *reasons) add(stage string, shard int, node, why, fix string) {
 		r.at[key] = x
 	}
 	x.shards.add(shard)
+	return x
 }
 
 // whyViews says, machine by machine where machines are the reason, why a job's shards do not run or do not get on. wanted
@@ -51,34 +57,72 @@ func (v *view) whyViews(j *fsm.Job, wanted func(stage, shard int) bool) []transp
 	}
 	out := []transport.WhyView{}
 	for _, x := range rs.list {
-		out = append(out, transport.WhyView{Stage: x.stage, Shards: x.shards.String(), Node: x.node, Why: x.why, Fix: x.fix})
+		w := transport.WhyView{Stage: x.stage, Shards: x.shards.String(), Node: x.node, Why: x.why, Fix: x.fix}
+		if x.first != nil {
+			w.Why = "retry in " + shortMillis(x.first.Due.Sub(v.Clock))
+			if x.shards.n > 1 {
+				w.Why += ", the others later"
+			}
+			if x.why != "" {
+				w.Why += ": " + x.why
+			}
+		}
+		out = append(out, w)
 	}
 	return out
 }
 
 func (v *view) whyStage(rs *reasons, j *fsm.Job, i int, wanted func(stage, shard int) bool) {
 	s := v.stage(j, i)
+	next := ranges{} // what only machines keep from running
 	for k := range s.st.Len() {
 		if !wanted(i, k) {
 			continue
 		}
-		sh := s.st.At(k)
-		if s.ready(sh) && s.elsewhere(sh) == "" && !s.crowded() {
-			for _, m := range s.machines() {
-				why := m.why
-				if m.keeps == canRun {
-					why += ": takes the next shard"
-				}
-				rs.add(s.spec.Name, k, m.name, why, m.fix)
-			}
-			if len(s.machines()) == 0 {
-				rs.add(s.spec.Name, k, "", "the cluster has no machine", "")
-			}
-			continue
+		switch sh := s.st.At(k); {
+		case s.st.State == task.StageWaiting && sh.State == task.ShardPending:
+			rs.add(s.spec.Name, k, s.waits(), "")
+		case sh.State == task.ShardSucceeded || sh.State == task.ShardCancelled:
+		case s.ready(sh) && !s.crowded() && (sh.Fails == 0 || rs.looks > maxLooks):
+			next.add(k)
+		default:
+			s.lookAt(rs, k, sh, &next)
 		}
-		if why, fix := s.why(sh); why != "" {
-			rs.add(s.spec.Name, k, "", why, fix)
+	}
+	if next.n == 0 {
+		return
+	}
+	for _, m := range s.machines() {
+		why := m.why
+		if m.keeps == canRun {
+			why += ": takes the next shard"
 		}
+		rs.list = append(rs.list, &reason{reasonKey: reasonKey{s.spec.Name, m.name, why}, fix: m.fix, shards: next})
+	}
+	if len(s.machines()) == 0 {
+		rs.list = append(rs.list, &reason{reasonKey: reasonKey{s.spec.Name, "", "the cluster has no machine"}, shards: next})
+	}
+}
+
+// lookAt adds the reason of a shard that may have one of its own.
+func (s *stageWhy) lookAt(rs *reasons, k int, sh *fsm.Shard, next *ranges) {
+	if rs.looks++; rs.looks > maxLooks {
+		rs.add(s.spec.Name, k, "is one of many, and was not looked at", "")
+		return
+	}
+	if sh.State == task.ShardPending && s.st.State == task.StageOpen && sh.Due > s.Clock {
+		x := rs.add(s.spec.Name, k, s.last(sh)+s.used(sh), "")
+		if x.first == nil || sh.Due < x.first.Due {
+			x.first = sh
+		}
+		return
+	}
+	if s.ready(sh) && !s.crowded() && s.elsewhere(sh) == "" {
+		next.add(k)
+		return
+	}
+	if why, fix := s.why(sh); why != "" {
+		rs.add(s.spec.Name, k, why, fix)
 	}
 }
 
@@ -90,21 +134,14 @@ type stageWhy struct {
 	st   *fsm.Stage
 	spec *task.StageSpec
 
-	known bool
-	ms    []machine
-	wait  string
+	wait string
 }
 
 func (v *view) stage(j *fsm.Job, i int) *stageWhy {
 	return &stageWhy{view: v, j: j, i: i, st: &j.Stages[i], spec: &j.Spec.Stages[i]}
 }
 
-func (s *stageWhy) machines() []machine {
-	if !s.known {
-		s.known, s.ms = true, s.view.machines(s.spec)
-	}
-	return s.ms
-}
+func (s *stageWhy) machines() []machine { return s.view.machines(s.spec) }
 
 // ready tells whether a shard could be granted now.
 func (s *stageWhy) ready(sh *fsm.Shard) bool {
@@ -112,7 +149,9 @@ func (s *stageWhy) ready(sh *fsm.Shard) bool {
 }
 
 // crowded tells whether as many shards run as the stage allows.
-func (s *stageWhy) crowded() bool { return s.spec.Parallelism > 0 && s.st.Active() >= s.spec.Parallelism }
+func (s *stageWhy) crowded() bool {
+	return s.spec.Parallelism > 0 && s.st.Active() >= s.spec.Parallelism
+}
 
 // why says in one sentence why a shard does not run or does not get on, "" if all is well with it, and what would help.
 func (s *stageWhy) why(sh *fsm.Shard) (why, fix string) {

@@ -111,3 +111,9 @@ func (l *Leader) Progress(tok task.Token) string {
 	}
 	return t.sessions.progressOf(tok)
 }
+
+// Leading tells whether a term runs here.
+func (l *Leader) Leading() bool {
+	_, err := l.current()
+	return err == nil
+}

@@ -36,3 +36,11 @@ type Runner interface {
 	// Forget drops an ended attempt's record and private directory; its logs stay.
 	Forget(x task.ExecutionID)
 }
+
+// Store keeps small records of this node on disk: what must outlive the agent and has no other durable home (doc.go, "where
+// a report lives"). Each call is one transaction and is on disk when it returns. A bbolt bucket is one.
+type Store interface {
+	Put(records map[string][]byte) error
+	Delete(keys []string) error
+	All() (map[string][]byte, error)
+}

@@ -131,7 +131,6 @@ func (r *Runner) handOver(a *attempt, l *launch, e *endpoint) error {
 		return fmt.Errorf("guard: %w", err)
 	}
 	a.link, a.handed, a.endpoint = guard, r.clock.Boot(), e
-	e.serve()
 	nudge(r.wakeW)
 	return nil
 }
@@ -184,7 +183,9 @@ func (r *Runner) Forget(x task.ExecutionID) {
 		return
 	}
 	delete(r.attempts, x)
-	r.discard(r.paths(x))
+	p := r.paths(x)
+	p.tainted = len(a.exit.Survivors) > 0
+	r.discard(p)
 	switch {
 	case a.link != nil:
 		_ = a.link.out.send(&message{Op: opForget, X: x})

@@ -167,7 +167,21 @@ func (r *Runner) findTrash() error {
 			r.discard(r.paths(x))
 		}
 	}
-	return r.oldWords()
+	return errors.Join(r.oldSockets(), r.oldWords())
+}
+
+// oldSockets removes an earlier agent's, except those of attempts that will get them again, and guards' own. mu is held.
+func (r *Runner) oldSockets() error {
+	entries, err := os.ReadDir(r.sockets)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if r.attempts[task.ExecutionID(e.Name())] == nil && !strings.HasPrefix(e.Name(), "g-") {
+			_ = os.Remove(filepath.Join(r.sockets, e.Name()))
+		}
+	}
+	return nil
 }
 
 // oldWords removes the words of guards that are gone and whose journals are too.

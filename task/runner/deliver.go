@@ -88,7 +88,7 @@ func (r *Runner) clean() {
 		r.trash = nil
 		r.mu.Unlock()
 		for _, p := range trash {
-			if err := p.remove(&r.spares); err != nil {
+			if err := p.remove(r.spares); err != nil {
 				r.log.Warn("private directory not removed", "path", p.dir, "error", err)
 			}
 		}

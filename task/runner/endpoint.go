@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
-	"time"
 
 	"lanjobs/task"
 )
@@ -22,8 +22,7 @@ type endpoint struct {
 	a      *task.Assignment
 	rec    *record
 	paths  paths
-	server *http.Server
-	listen net.Listener
+	door   *door
 	ctx    context.Context // ends with the endpoint
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -33,48 +32,52 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	closed   bool
+	conns    map[*taskConn]bool
 	telling  bool // progress was sent less than a second ago
 	progress *string
 }
 
-// openEndpoint makes the socket; connections wait in it until serve.
+// openEndpoint answers from now on.
 func (r *Runner) openEndpoint(a *attempt) (*endpoint, error) {
-	l, err := r.listenTask(a)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(r.ctx)
-	e := &endpoint{r: r, x: a.x, a: &a.assignment, rec: a.record, paths: r.paths(a.x), listen: l, ctx: ctx, cancel: cancel}
-	return e, nil
+	e := &endpoint{r: r, x: a.x, a: &a.assignment, rec: a.record, paths: r.paths(a.x), ctx: ctx, cancel: cancel}
+	return e, r.doors.open(r, e)
 }
 
-// endpointKey finds the endpoint in a request's context.
-type endpointKey struct{}
-
-// serve answers from now on.
-func (e *endpoint) serve() {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	ctx := context.WithValue(e.ctx, endpointKey{}, e)
-	e.server = &http.Server{
-		Handler:           e.r.routes,
-		ReadHeaderTimeout: time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          e.r.httpLog,
-		Protocols:         &protocols,
+// enter notes a connection, unless it comes too late.
+func (e *endpoint) enter(c *taskConn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
 	}
-	e.wg.Go(func() { _ = e.server.Serve(e.listen) }) // ends with close
+	if e.conns == nil {
+		e.conns = map[*taskConn]bool{}
+	}
+	e.conns[c] = true
+	return true
 }
 
-// close ends the listener, the connections and what they were waiting for.
+func (e *endpoint) exit(c *taskConn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.conns, c)
+}
+
+// close takes the socket away and ends connections with what they were waiting for.
 func (e *endpoint) close() {
 	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return
+	}
 	e.closed = true
+	conns := slices.Collect(maps.Keys(e.conns))
 	e.mu.Unlock()
+	e.r.doors.take(e, e.r.ctx.Err() != nil)
 	e.cancel()
-	_ = e.listen.Close()
-	if e.server != nil {
-		_ = e.server.Close()
+	for _, c := range conns {
+		_ = c.Close()
 	}
 	e.wg.Wait()
 }
@@ -87,7 +90,6 @@ func (r *Runner) serveEndpoint(a *attempt) {
 		return // the task's own helper repeats until its deadline, which the guard obeys
 	}
 	a.endpoint = e
-	e.serve()
 }
 
 // answer is a handler that leaves errors to problem.

@@ -44,6 +44,7 @@ type guard struct {
 	early    map[int]any              // ends of children whose fork has not returned yet
 	orphans  map[int]task.ExecutionID // children by adoption that a search found to be another attempt's
 	running  int                      // not ended
+	watching bool                     // watch looks at the clock already
 	hunting  int                      // goroutines that go on killing what would not die
 	journal  *journal
 	out      *outbox // to the agent, nil while there is none

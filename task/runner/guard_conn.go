@@ -48,7 +48,6 @@ func (g *guard) handle(m *message) {
 	if m.Op == opStart {
 		if a := g.take(m); a != nil {
 			g.queue <- a
-			nudge(g.wake)
 		}
 		return
 	}
@@ -98,6 +97,10 @@ func (g *guard) take(m *message) *guarded {
 	a := &guarded{x: m.X, launch: *m.Launch, record: m.Blob, deadlines: *m.Deadlines}
 	g.held[a.x] = a
 	g.running++
+	if !g.watching { // else it will be seen with the next look
+		g.watching = true
+		nudge(g.wake)
+	}
 	g.noteJournal(g.journal.started(a.x, a.record))
 	if g.closing {
 		a.reason = task.StopShutdown

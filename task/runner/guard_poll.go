@@ -32,11 +32,13 @@ func (g *guard) poll(ctx context.Context) {
 
 // watch obeys deadlines as long as something runs.
 func (g *guard) watch(ctx context.Context) {
-	g.sampleOOM(true)
+	g.sampleOOM()
+	g.sampleOOM() // an old count would blame the first failure on a kill of long ago
 	timer := g.clock.NewTimer(pollShortest)
 	defer timer.Stop()
 	last := g.clock.Boot()
-	for round := 1; ; round++ {
+	ticked, ticks := last, 0
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -49,19 +51,23 @@ func (g *guard) watch(ctx context.Context) {
 			now = g.clock.Boot()
 		}
 		last = now
-		next, running := g.obey(now)
+		tick := now.Sub(ticked) >= pollInterval
+		if tick {
+			ticked = now
+			if ticks++; ticks%oomSample == 0 {
+				g.sampleOOM()
+			}
+		}
+		next, running := g.obey(now, tick)
 		if !running {
 			return
 		}
 		timer.Reset(min(max(next.Sub(now), pollShortest), pollInterval))
-		if round%oomSample == 0 {
-			g.sampleOOM(false)
-		}
 	}
 }
 
-// obey does what is due and tells when it should be called again.
-func (g *guard) obey(now task.Boot) (next task.Boot, running bool) {
+// obey does what is due and tells when it should be called again. On a tick logs are brought up to date too.
+func (g *guard) obey(now task.Boot, tick bool) (next task.Boot, running bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	next = now.Add(pollInterval)
@@ -81,9 +87,12 @@ func (g *guard) obey(now task.Boot) (next task.Boot, running bool) {
 		if !a.killing {
 			next = min(next, a.nextDue())
 		}
-		a.output.flushStale()
+		if tick {
+			a.output.flushStale()
+		}
 	}
-	return next, g.running > 0
+	g.watching = g.running > 0
+	return next, g.watching
 }
 
 // beginStop is called with mu held. A lost lease gives the grace that its deadlines have; a time-out gives the job's.
@@ -102,7 +111,7 @@ func (g *guard) beginStop(a *guarded, reason task.StopReason, now task.Boot) {
 
 // sampleOOM keeps the kernel's count of memory kills from one to two seconds ago: a command that died by SIGKILL while the
 // count rose was very likely one of them.
-func (g *guard) sampleOOM(fresh bool) {
+func (g *guard) sampleOOM() {
 	n, ok := oomKills()
 	if !ok {
 		return
@@ -110,7 +119,4 @@ func (g *guard) sampleOOM(fresh bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.oom[0], g.oom[1] = g.oom[1], n
-	if fresh {
-		g.oom[0] = n
-	}
 }

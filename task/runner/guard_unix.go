@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // settle makes the process what its children should inherit: no folder held, umask 022, no signal ignored, orphans to us.
 func (g *guard) settle() error {
 	unix.Umask(0o022)
+	closeInherited()
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
@@ -39,6 +41,29 @@ func (g *guard) settle() error {
 		}
 	}()
 	return nil
+}
+
+// closeInherited closes what whoever started the node left open: commands must not have it, and somebody may be waiting for its
+// end. What Go opened itself is closed on exec and thereby told apart.
+func closeInherited() {
+	dir, err := os.Open("/dev/fd")
+	if err != nil {
+		return
+	}
+	names, err := dir.Readdirnames(-1)
+	closeQuietly(dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd < 3 {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
 }
 
 // child is a command's own process.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package runner
 
 import (
@@ -7,11 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,13 +24,6 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "guard":
-			if f := os.Getenv("GUARDPROF"); f != "" {
-				w, _ := os.Create(f)
-				pprof.StartCPUProfile(w)
-				code := GuardMain(os.Args[2:])
-				pprof.StopCPUProfile()
-				os.Exit(code)
-			}
 			os.Exit(GuardMain(os.Args[2:]))
 		case "agent":
 			os.Exit(agentMain(os.Args[2:]))
@@ -76,7 +70,6 @@ type bench struct {
 
 func newBench(tb testing.TB, change ...func(*Config)) *bench {
 	tb.Helper()
-	needUnix(tb)
 	b := &bench{tb: tb, backend: &fakeBackend{}, ended: map[task.ExecutionID]Exit{}, news: make(chan struct{}, 1), tokens: 1000}
 	b.cfg = Config{Dir: shortDir(tb), Exe: self(tb), NodeName: "nas", Backend: b.backend, Log: testLog(tb)}
 	for _, f := range change {
@@ -85,13 +78,6 @@ func newBench(tb testing.TB, change ...func(*Config)) *bench {
 	b.open()
 	tb.Cleanup(b.close)
 	return b
-}
-
-func needUnix(tb testing.TB) {
-	tb.Helper()
-	if runtime.GOOS == "windows" {
-		tb.Skip("needs sh and signals")
-	}
 }
 
 // shortDir is a folder whose sockets have short paths, whatever the test is called.
@@ -291,6 +277,13 @@ func (b *bench) log(x task.ExecutionID, stream string) string {
 		b.tb.Fatal(err)
 	}
 	return string(p.Data)
+}
+
+func mkfifo(t *testing.T, path string) {
+	t.Helper()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (b *bench) file(name, text string) string {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"lanjobs/task"
@@ -244,26 +245,35 @@ func logEnd(segments []segment, s stream) (int64, error) {
 	return end, err
 }
 
-// logTail is the end of both streams for a failed attempt's record, from the start of a line if it is long. place is where the
-// guard packed it, nil if it did not.
+// logTail is the end of a failed attempt's output for its record. place is where the guard packed it, nil if it did not. Programs
+// that buffer stdout write their error first and all the rest after it: then half of the tail is stderr's, at the end.
 func logTail(dir string, x task.ExecutionID, place *packPlace, n int) string {
-	var segments []segment
-	var err error
+	open := func() ([]segment, error) { return openSegments(dir, x) }
 	if place != nil {
-		segments = make([]segment, 1)
-		segments[0], err = readPlace(dir, *place, x)
-	} else {
-		segments, err = openSegments(dir, x)
+		open = func() ([]segment, error) {
+			seg, err := readPlace(dir, *place, x)
+			return []segment{seg}, err
+		}
 	}
+	both, bad := streamTail(open, streamBoth, n), streamTail(open, streamErr, n/2)
+	if strings.Contains(both, string(lastLines([]byte(bad), 1))) {
+		return both
+	}
+	return streamTail(open, streamBoth, n-len(bad)) + bad
+}
+
+// streamTail is up to n bytes from a stream's end as text, from the start of a line if it is cut.
+func streamTail(open func() ([]segment, error), s stream, n int) string {
+	segments, err := open()
 	if err != nil {
 		return ""
 	}
 	defer closeSegments(segments)
-	end, err := logEnd(segments, streamBoth)
+	end, err := logEnd(segments, s)
 	if err != nil {
 		return ""
 	}
-	p, err := copyLog(segments, streamBoth, max(end-int64(n), 0), n)
+	p, err := copyLog(segments, s, max(end-int64(n), 0), n)
 	if err != nil {
 		return ""
 	}
@@ -273,7 +283,6 @@ func logTail(dir string, x task.ExecutionID, place *packPlace, n int) string {
 			data = data[i+1:]
 		}
 	}
-	// Bytes that are no UTF-8 would be counted three times as long once replaced.
 	text := bytes.ToValidUTF8(data, []byte("?"))
 	return string(text[max(len(text)-n, 0):])
 }

@@ -23,6 +23,7 @@ import (
 // paths are the places of one attempt.
 type paths struct {
 	dir, checkpoint, seq, output, stop, script, socket string
+	tainted                                            bool // some process would not die and may still stand in dir
 }
 
 func (r *Runner) paths(x task.ExecutionID) paths {
@@ -36,7 +37,7 @@ func (r *Runner) paths(x task.ExecutionID) paths {
 // remove drops all of it, the directory into spares if it is as it was.
 func (p paths) remove(spares *spareDirs) error {
 	var errs []error
-	if !spares.give(p.dir) {
+	if p.tainted || !spares.give(p.dir) {
 		errs = append(errs, os.RemoveAll(p.dir))
 	}
 	for _, name := range []string{p.checkpoint, p.seq, p.output, p.stop, p.script} {

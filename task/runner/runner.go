@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -58,11 +57,13 @@ type Runner struct {
 	log     *slog.Logger
 	base    []task.KV // environment passed on to every command
 	sockets string    // folder of sockets
-	routes  http.Handler
 	httpLog *log.Logger
-	spares  spareDirs
-	exits   chan Exit // bounded: whoever is slow to take them makes the deliverer wait, not the guard
-	held    []Held
+	doors   doors
+	spares  *spareDirs
+
+	reception *reception
+	exits     chan Exit // bounded: whoever is slow to take them makes the deliverer wait, not the guard
+	held      []Held
 
 	ctx    context.Context // ends with Close; the parent of all goroutines
 	cancel context.CancelFunc
@@ -96,8 +97,8 @@ func Open(ctx context.Context, cfg Config) (*Runner, error) {
 	r := &Runner{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Log, base: baseEnv(os.Getenv), backend: cfg.Backend,
 		exits: make(chan Exit, exitsWaiting), ctx: ctx, cancel: cancel,
-		routes: taskRoutes(), httpLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-		wakeW: make(chan struct{}, 1), wakeD: make(chan struct{}, 1), wakeC: make(chan struct{}, 1),
+		httpLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		wakeW:   make(chan struct{}, 1), wakeD: make(chan struct{}, 1), wakeC: make(chan struct{}, 1),
 		attempts: map[task.ExecutionID]*attempt{}, links: map[string]*link{},
 	}
 	if err := r.open(); err != nil {
@@ -135,6 +136,9 @@ func (r *Runner) open() error {
 	if r.sockets, err = socketDir(r.cfg.Dir); err != nil {
 		return err
 	}
+	r.doors.dir = r.sockets
+	r.reception = newReception(r)
+	r.wg.Go(func() { _ = r.reception.server.Serve(r.reception) }) // ends with Close
 	if err := r.adopt(); err != nil {
 		return err
 	}
@@ -219,6 +223,10 @@ func (r *Runner) Close() error {
 	r.cancel()
 	for _, e := range ends {
 		e.close()
+	}
+	r.doors.close()
+	if r.reception != nil {
+		_ = r.reception.server.Close() // connections are closed already
 	}
 	r.wg.Wait()
 	return nil

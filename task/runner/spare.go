@@ -14,7 +14,7 @@ import (
 // rename does.
 type spareDirs struct {
 	dir  string
-	mu   *sync.Mutex
+	mu   sync.Mutex
 	free []string
 	made int
 }
@@ -22,8 +22,8 @@ type spareDirs struct {
 // maxSpares is more than the slots of most nodes.
 const maxSpares = 64
 
-func openSpares(dir string) (spareDirs, error) {
-	s := spareDirs{dir: dir, mu: &sync.Mutex{}}
+func openSpares(dir string) (*spareDirs, error) {
+	s := &spareDirs{dir: dir}
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's: at most maxSpares empty ones
 		return s, err
 	}

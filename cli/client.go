@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+const (
+	writePatience = 30 * time.Second // how long a write is repeated across changes of leader
+	readPatience  = 5 * time.Second  // the same for a read
+	tryTimeout    = 10 * time.Second // of one try; a stuck leader is left for its successor
+	slowAfter     = 100 * time.Millisecond
+	maxReplyBytes = 256 << 20
+)
+
+// client asks the API of one node, over whatever leads to it.
+type client struct {
+	door  http.RoundTripper
+	clock task.Clock
+	slow  func(string) // told once when an answer takes its time, and why
+	known atomic.Bool  // the node has answered before: when it is away now, it will be back
+	told  atomic.Bool
+}
+
+// request is one question to the API.
+type request struct {
+	method string
+	path   string
+	query  url.Values
+	kind   string // content type of the body, application/json by default
+	body   []byte
+	id     string // of a write
+}
+
+// get reads a view.
+func (c *client) get(ctx context.Context, path string, query url.Values, reply any) error {
+	return c.patiently(ctx, readPatience, request{method: http.MethodGet, path: path, query: query}, reply)
+}
+
+// write changes something. It carries one request id through all tries, so that a repeated write happens once.
+func (c *client) write(ctx context.Context, r request, reply any) error {
+	r.id = rand.Text()
+	return c.patiently(ctx, writePatience, r, reply)
+}
+
+// post is a write with a JSON body.
+func (c *client) post(ctx context.Context, path string, body, reply any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, request{method: http.MethodPost, path: path, body: text}, reply)
+}
+
+// delete is a write without a body.
+func (c *client) delete(ctx context.Context, path string, query url.Values, reply any) error {
+	return c.write(ctx, request{method: http.MethodDelete, path: path, query: query}, reply)
+}
+
+// patiently repeats a request while the trouble may pass: no leader, or a node that was there a moment ago.
+func (c *client) patiently(ctx context.Context, patience time.Duration, r request, reply any) error {
+	start, pause := c.clock.Awake(), 100*time.Millisecond
+	for {
+		err := c.try(ctx, r, reply)
+		if err == nil || ctx.Err() != nil || !c.passing(err) {
+			return err
+		}
+		left := patience - (c.clock.Awake() - start)
+		if left <= 0 {
+			return err
+		}
+		c.tell("no leader answers; trying again for " + length(left.Seconds()) + " …")
+		if wait(ctx, c.clock, min(pause, left)) != nil {
+			return err // the trouble, not the end of waiting for it to pass
+		}
+		pause = min(pause*2, time.Second)
+	}
+}
+
+// passing tells whether the trouble may be over soon.
+func (c *client) passing(err error) bool {
+	if errors.Is(err, transport.ErrNoNode) || errors.Is(err, errCut) {
+		return c.known.Load()
+	}
+	p, ok := errors.AsType[*task.Problem](err)
+	return ok && p.Retryable
+}
+
+// try asks once.
+func (c *client) try(ctx context.Context, r request, reply any) error {
+	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	quick := c.watchSlow()
+	resp, err := c.send(tryCtx, r)
+	quick()
+	if err == nil {
+		defer resp.Body.Close()
+		err = decodeReply(resp.Body, reply)
+	}
+	if err != nil && ctx.Err() == nil && tryCtx.Err() != nil {
+		return task.NewProblem(task.ErrNoLeader, "no answer from the node here within "+tryTimeout.String(), "")
+	}
+	return err
+}
+
+// open asks once and leaves the body to the caller: logs and event streams.
+func (c *client) open(ctx context.Context, path string, query url.Values) (*http.Response, error) {
+	return c.send(ctx, request{method: http.MethodGet, path: path, query: query})
+}
+
+// errCut: the node was reached, but the connection broke before the answer was complete.
+var errCut = errors.New("the connection to the node here broke")
+
+func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
+	u := url.URL{Scheme: "http", Host: "lanjobs", Path: r.path, RawQuery: r.query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	if len(r.body) > 0 {
+		req.Header.Set("Content-Type", orElse(r.kind, "application/json"))
+	}
+	if r.id != "" {
+		req.Header.Set(transport.HeaderRequestID, r.id)
+	}
+	resp, err := c.door.RoundTrip(req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, transport.ErrNoNode), errors.Is(err, transport.ErrSocketPermission):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w (%v)", errCut, err)
+	}
+	c.known.Store(true)
+	if resp.StatusCode >= 400 {
+		defer resp.Body.Close()
+		return nil, transport.ReadProblem(resp)
+	}
+	return resp, nil
+}
+
+// watchSlow tells the person when an answer takes longer than a reaction should.
+func (c *client) watchSlow() (quick func()) {
+	if c.slow == nil || c.told.Load() {
+		return func() {}
+	}
+	t, over, done := c.clock.NewTimer(slowAfter), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-t.C():
+			c.tell("contacting the node here …")
+		case <-over:
+		}
+	}()
+	return func() { t.Stop(); close(over); <-done }
+}
+
+func (c *client) tell(text string) {
+	if c.slow != nil && c.told.CompareAndSwap(false, true) {
+		c.slow(text)
+	}
+}
+
+func decodeReply(body io.Reader, reply any) error {
+	if reply == nil {
+		_, err := io.Copy(io.Discard, body)
+		return err
+	}
+	if err := json.NewDecoder(io.LimitReader(body, maxReplyBytes)).Decode(reply); err != nil {
+		return fmt.Errorf("%w (%v)", errCut, err)
+	}
+	return nil
+}
+
+func orElse(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

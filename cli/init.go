@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"lanjobs/node"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+var defaultPort = strconv.Itoa(node.DefaultPort)
+
+// defaultCluster is the name of a cluster that was given none.
+const defaultCluster = "home"
+
+func initRow() *command {
+	return &command{
+		name: "init", short: "make this machine the first of a cluster", takes: takesNode | takesOutput,
+		long: `Makes the cluster's certificate authority and opens one port, TCP and UDP. A node that runs "this machine only" keeps
+its jobs. From now on machines with a token may join: lanjobs token create`,
+		flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "name", Usage: "call the cluster `NAME`", DefaultText: defaultCluster},
+			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
+			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port (all addresses, " + defaultPort + ")"},
+			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
+		},
+		run: runInit,
+	}
+}
+
+func runInit(ctx context.Context, c *call) error {
+	listen, err := listenAddress(c.path, c.flags.String("listen"))
+	if err != nil {
+		return err
+	}
+	name := orElse(c.flags.String("name"), defaultCluster)
+	if name != node.CleanName(name) {
+		return usage(c.path, "--name %q: use a-z, 0-9 and -, for example %q.", name, node.CleanName(name))
+	}
+	f := serveFlags{listen: listen, name: c.flags.String("node-name")}
+	cl, v, err := c.connect(ctx)
+	switch {
+	case err == nil && v.Name != "":
+		return alreadyMember(v)
+	case err == nil:
+		return c.initRunning(ctx, cl, name, f)
+	case !errors.Is(err, transport.ErrNoNode):
+		return err
+	case hasData(c.dataDir()):
+		return c.initStopped(ctx, name, f)
+	}
+	return c.initFresh(ctx, name, f)
+}
+
+func alreadyMember(v *task.ClusterView) error {
+	return &exitError{code: exitConflict, detail: fmt.Sprintf("this machine is a member of %q already.", v.Name),
+		hint: "lanjobs status shows it; lanjobs leave ends it.", cause: task.ErrConflict}
+}
+
+// initRunning turns the node that runs here into a member; its jobs stay.
+func (c *call) initRunning(ctx context.Context, cl *client, name string, f serveFlags) error {
+	if c.flags.Bool("foreground") {
+		return usage(c.path, "a node runs here already, in the background: --foreground is for a fresh start.")
+	}
+	if f.name != "" {
+		return usage(c.path, "the node here has its name already: --node-name is for a fresh start.")
+	}
+	if f.listen == "" {
+		f.listen = c.nodes.config().Listen
+	}
+	view := &transport.InitView{}
+	if err := cl.post(ctx, "/v1/init", transport.InitBody{Cluster: name, Listen: f.listen}, view); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.saidInit(view, f.listen)
+}
+
+// initStopped starts the node that was here, since only it can tell what it is.
+func (c *call) initStopped(ctx context.Context, name string, f serveFlags) error {
+	v, err := c.startNode(ctx, serveFlags{})
+	if err != nil {
+		return err
+	}
+	c.saidStarted(v)
+	if v.Name != "" {
+		return alreadyMember(v)
+	}
+	return c.initRunning(ctx, c.client(), name, f)
+}
+
+// initFresh makes the cluster on disk, then starts its node.
+func (c *call) initFresh(ctx context.Context, name string, f serveFlags) error {
+	cfg, err := c.nodeConfig(f)
+	if err != nil {
+		return err
+	}
+	view, err := c.nodes.create(cfg, name)
+	if err != nil {
+		return err
+	}
+	if c.flags.Bool("foreground") {
+		if err := c.saidInit(view, cfg.Listen); err != nil {
+			return err
+		}
+		return c.serve(ctx, cfg)
+	}
+	v, err := c.startNode(ctx, f)
+	if err != nil {
+		return err
+	}
+	if err := c.saidInit(view, cfg.Listen); err != nil {
+		return err
+	}
+	c.saidStarted(v)
+	return nil
+}
+
+// saidInit prints the cluster, its fingerprint and the way in for the next machine.
+func (c *call) saidInit(v *transport.InitView, listen string) error {
+	return c.done(v, []string{v.Cluster}, `Cluster "%s" is ready on %s (TCP and UDP port %s).  CA SHA256 %s
+For another machine: lanjobs token create, then there the line that it prints`, v.Cluster, v.Node, portOf(listen), v.Fingerprint)
+}
+
+// listenAddress reads ADDR, ADDR:PORT, :PORT or PORT; "" stays, for what is set already or the default.
+func listenAddress(path, s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	host, port := s, defaultPort
+	if n, err := strconv.Atoi(s); err == nil {
+		host, port = "", strconv.Itoa(n)
+	} else if h, p, err := net.SplitHostPort(s); err == nil {
+		host, port = h, p
+	} else if net.ParseIP(strings.Trim(s, "[]")) == nil && strings.Contains(s, ":") {
+		return "", usage(path, "--listen %q: write ADDR, ADDR:PORT or :PORT.", s)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return "", usage(path, "--listen %q: the port is a number from 1 to 65535.", s)
+	}
+	return net.JoinHostPort(orElse(strings.Trim(host, "[]"), "0.0.0.0"), port), nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+)
+
+// short is a length of time in one unit, for columns: 12s, 4m, 2h, 3d.
+func short(seconds float64) string {
+	s := int(max(seconds, 0))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 60*60:
+		return fmt.Sprintf("%dm", s/60)
+	case s < 48*60*60:
+		return fmt.Sprintf("%dh", s/3600)
+	}
+	return fmt.Sprintf("%dd", s/86400)
+}
+
+// length is a length of time in two units: 4m12s, 2h05m, 3d4h.
+func length(seconds float64) string {
+	s := int(max(seconds, 0))
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 60*60:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 24*60*60:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+}
+
+// shorter is short, or "-".
+func shorter(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return short(*seconds)
+}
+
+// stamp is a moment for a person: the clock alone if it is of today, else the day too.
+func stamp(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format("2006-01-02 15:04:05")
+}

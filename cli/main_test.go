@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain registers the program, so that scripts run it as a process of its own.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // what people see is local time; golden files need one place
+	testscript.Main(m, map[string]func(){
+		"lanjobs": func() { os.Exit(Main(os.Args, "0.0.0-test")) },
+	})
+}
+
+// TestScripts are pages of the manual: commands, and what they print.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "../testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("LANJOBS_DATA_DIR", e.WorkDir+"/data")
+			e.Setenv("LANG", "C.UTF-8")
+			return nil
+		},
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitcode},
+		UpdateScripts: *update,
+	})
+}
+
+// exitcode N CMD… runs a command that must end with code N; the exec of testscript knows success and failure only.
+func exitcode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exitcode N command…")
+	}
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		ts.Fatalf("exitcode %q: not a number", args[0])
+	}
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit %d, want %d", got, want)
+	}
+}

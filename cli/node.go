@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"lanjobs/task"
+)
+
+func nodeGroup() *group {
+	return &group{name: "node", short: "the machines of the cluster", commands: []*command{
+		{name: "ls", short: "list machines", takes: takesNode | takesOutput | takesWatch | takesSelector, run: runNodeLs},
+		{name: "show", operands: "NODE", min: 1, max: 1, short: "one machine in full", takes: takesNode | takesOutput | takesWatch, run: runNodeShow},
+		{name: "drain", operands: "[NODE]", max: 1, short: "give it nothing new; what runs may end, or moves",
+			takes: takesNode | takesOutput | takesWait, run: runNodeDrain,
+			flags: []urfave.Flag{
+				&urfave.DurationFlag{Name: "deadline", Usage: "what runs may end within `TIME`, then it moves (0: at once)"},
+				&urfave.BoolFlag{Name: "self", Usage: "this machine"},
+				&urfave.StringFlag{Name: "reason", Usage: "`TEXT` for status and the audit log"},
+			}},
+		{name: "resume", operands: "[NODE]", max: 1, short: "end a drain", takes: takesNode | takesOutput, run: runNodeResume,
+			flags: []urfave.Flag{&urfave.BoolFlag{Name: "self", Usage: "this machine"}}},
+		{name: "label", operands: "NODE KEY=VALUE…|KEY-…", min: 2, max: -1, short: "set labels from afar; KEY- removes one",
+			takes: takesNode | takesOutput, run: runNodeLabel},
+		{name: "rm", operands: "NODE", min: 1, max: 1, short: "remove a machine for good; it is shut out at once", takes: takesNode | takesYes, run: runNodeRm,
+			flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "even if too few voters would be left to change anything"}}},
+		later("clear", `lifts "unstable"`, ""), later("promote", "make a voter", ""), later("demote", "make a worker", ""),
+	}}
+}
+
+func runNodeLs(ctx context.Context, c *call) error {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	return c.showOrWatch(ctx, func(ctx context.Context) (answer, error) {
+		nodes, err := gather[task.NodeView](ctx, cl, "/v1/nodes", nil, nil)
+		if err != nil {
+			return answer{}, c.explainDoor(err)
+		}
+		nodes.Kind, nodes.Items = "NodeList", keepNodes(c.opt.selector, nodes.Items)
+		a := answer{value: nodes, items: anys(nodes.Items), table: nodeTable(nodes.Items, false), wide: nodeTable(nodes.Items, true)}
+		for _, n := range nodes.Items {
+			a.names = append(a.names, n.Name)
+		}
+		if len(nodes.Items) == 0 {
+			a.foot = []string{"No such machines. All: lanjobs node ls"}
+		}
+		return a, nil
+	})
+}
+
+// keepNodes chooses by labels, the automatic ones included.
+func keepNodes(selector []task.Requirement, nodes []task.NodeView) []task.NodeView {
+	out := []task.NodeView{}
+	for _, n := range nodes {
+		labels := slices.SortedFunc(slices.Values(n.Labels), func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
+		info := &task.NodeInfo{Name: n.Name, OS: n.OS, Arch: n.Arch, Labels: labels}
+		if len(task.Unmatched(selector, info)) == 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func nodeTable(nodes []task.NodeView, wide bool) table {
+	t := table{head: []string{"NODE", "ROLE", "STATE", "LOAD", "RUNNING", "SEEN"}}
+	if wide {
+		t.head = append(t.head, "SLOTS", "ARCH", "VERSION", "ID", "ADDRESSES")
+	}
+	t.head = append(t.head, "LABELS", "")
+	for _, n := range nodes {
+		row := []cell{{text: n.Name}, {text: n.Role}, state(n.State), {text: loadText(n)}, {text: runningText(n)}, {text: shorter(n.SeenSeconds)}}
+		if wide {
+			row = append(row, cells(itoa(n.Slots), n.Arch, n.Version, string(n.ID), orElse(strings.Join(n.Addresses, ","), "-"))...)
+		}
+		row = append(row, cell{text: labelText(append([]task.KV{{Name: "os", Value: n.OS}}, n.Labels...))}, cell{text: noteText(n)})
+		t.rows = append(t.rows, row)
+	}
+	return t
+}
+
+// loadText is processors busy of those there are; of a silent machine nothing is known.
+func loadText(n task.NodeView) string {
+	if n.Load == nil || n.State == "silent" {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f/%d", n.Load.CPU, n.CPUs)
+}
+
+func runningText(n task.NodeView) string {
+	if n.State == "left" {
+		return "-"
+	}
+	return itoa(n.Running)
+}
+
+func noteText(n task.NodeView) string {
+	note := n.Note
+	if n.Refusal != "" {
+		note = strings.TrimPrefix(note+"; "+n.Refusal, "; ")
+	}
+	if note == "" {
+		return ""
+	}
+	return "(" + note + ")"
+}
+
+func runNodeShow(ctx context.Context, c *call) error {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	return c.showOrWatch(ctx, func(ctx context.Context) (answer, error) {
+		n := &task.NodeView{}
+		if err := cl.get(ctx, nodePath(c.args[0], ""), nil, n); err != nil {
+			return answer{}, c.explainDoor(err)
+		}
+		return c.nodeAnswer(n), nil
+	})
+}
+
+func (c *call) nodeAnswer(n *task.NodeView) answer {
+	head := []string{fmt.Sprintf("%s   %s   %s", n.Name, n.Role, n.State)}
+	add := func(name, value string) {
+		if value != "" && value != "-" {
+			head = append(head, fmt.Sprintf("  %-10s %s", name, oneLine(value)))
+		}
+	}
+	add("id", string(n.ID))
+	add("system", n.OS+"/"+n.Arch)
+	add("version", n.Version)
+	if n.Since != nil {
+		add("since", stamp(*n.Since, c.clock.Wall()))
+	}
+	add("seen", shorter(n.SeenSeconds))
+	add("load", loadText(*n))
+	add("running", fmt.Sprintf("%d of %d slots", n.Running, n.Slots))
+	add("labels", labelText(n.Labels))
+	add("addresses", strings.Join(n.Addresses, ", "))
+	add("note", n.Note)
+	add("refused", n.Refusal)
+	return answer{value: n, names: []string{n.Name}, head: head}
+}
+
+func nodePath(ref, act string) string {
+	p := "/v1/nodes/" + url.PathEscape(ref)
+	if act != "" {
+		p += "/" + act
+	}
+	return p
+}

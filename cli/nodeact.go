@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// target is the machine that is meant: named, or this one with --self.
+func (c *call) target(ctx context.Context) (*client, string, error) {
+	self := c.flags.Bool("self")
+	switch {
+	case self && len(c.args) > 0:
+		return nil, "", usage(c.path, "--self and %q name two machines: give one.", c.args[0])
+	case !self && len(c.args) == 0:
+		return nil, "", usage(c.path, "NODE is missing, or --self for this machine. Usage: %s", usageLine(c.cmd, c.path))
+	case !self:
+		cl, err := c.ask(ctx)
+		return cl, c.args[0], err
+	}
+	cl, v, err := c.connect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return cl, string(v.Self), nil
+}
+
+func runNodeDrain(ctx context.Context, c *call) error {
+	cl, ref, err := c.target(ctx)
+	if err != nil {
+		return err
+	}
+	deadline := c.flags.Duration("deadline")
+	if deadline < 0 {
+		return usage(c.path, "--deadline %s is negative.", deadline)
+	}
+	n := &task.NodeView{}
+	body := transport.DrainBody{DeadlineSeconds: deadline.Seconds(), Reason: c.flags.String("reason")}
+	if err := cl.post(ctx, nodePath(ref, "drain"), body, n); err != nil {
+		return c.explainDoor(err)
+	}
+	for c.opt.wait && n.Running > 0 {
+		if wait(ctx, c.clock, followMost) != nil {
+			return context.Cause(ctx)
+		}
+		if err := cl.get(ctx, nodePath(ref, ""), nil, n); err != nil && exitCode(err) != exitUnreachable {
+			return c.explainDoor(err)
+		}
+	}
+	return c.done(n, []string{n.Name}, "%s gets nothing new (%d running). Undo: lanjobs node resume %s", n.Name, n.Running, n.Name)
+}
+
+func runNodeResume(ctx context.Context, c *call) error {
+	cl, ref, err := c.target(ctx)
+	if err != nil {
+		return err
+	}
+	n := &task.NodeView{}
+	if err := cl.post(ctx, nodePath(ref, "resume"), struct{}{}, n); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.done(n, []string{n.Name}, "%s takes work again", n.Name)
+}
+
+func runNodeLabel(ctx context.Context, c *call) error {
+	body := transport.LabelBody{}
+	for _, word := range c.args[1:] {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			if name, ok = strings.CutSuffix(word, "-"); !ok {
+				return usage(c.path, "%q: write KEY=VALUE to set a label, KEY- to remove one.", word)
+			}
+		} else if value == "" {
+			return usage(c.path, "%q has no value; to remove the label: %s-", word, name)
+		}
+		if name == "" {
+			return usage(c.path, "%q has no name.", word)
+		}
+		body.Set = append(body.Set, task.KV{Name: name, Value: value})
+	}
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	n := &task.NodeView{}
+	if err := cl.post(ctx, nodePath(c.args[0], "label"), body, n); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.done(n, []string{n.Name}, "%s: %s", n.Name, orElse(labelText(n.Labels), "no labels"))
+}
+
+func runNodeRm(ctx context.Context, c *call) error {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	ref := c.args[0]
+	n := &task.NodeView{}
+	if err := cl.get(ctx, nodePath(ref, ""), nil, n); err != nil {
+		return c.explainDoor(err)
+	}
+	question := fmt.Sprintf("Remove %s (%s, %s) for good? It can come back only by joining anew.", n.Name, n.Role, n.State)
+	if n.State == "ready" {
+		question = fmt.Sprintf("%s is up and well; \"lanjobs leave\" there is the gentle way. Remove it all the same?", n.Name)
+	}
+	if err := c.confirm(question); err != nil {
+		return err
+	}
+	var q url.Values
+	if c.flags.Bool("force") {
+		q = url.Values{"force": {"1"}}
+	}
+	if err := cl.delete(ctx, nodePath(string(n.ID), ""), q, nil); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.done(nil, nil, "%s is removed", n.Name)
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"lanjobs/node"
+	"lanjobs/task"
+)
+
+func serveRow() *command {
+	return &command{
+		name: "serve", short: "be the node, in the foreground", takes: takesDataDir,
+		long: `For service managers and containers; submit, init and join start it in the background by themselves. SIGTERM and Ctrl-C
+stop it in order: work is given back, leadership handed over. It logs to standard error.`,
+		flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
+			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port, once a member"},
+			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
+			&urfave.IntFlag{Name: "slots", Usage: "run `N` attempts at once (the number of processors)"},
+			&urfave.Float64Flag{Name: "tempo", Usage: "multiply the time-outs of elections by `N`, for slow disks and Wi-Fi (1)"},
+			&urfave.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text, json"},
+			&urfave.BoolFlag{Name: "debug", Usage: "log more"},
+		},
+		run: func(ctx context.Context, c *call) error {
+			listen, err := listenAddress(c.path, c.flags.String("listen"))
+			if err != nil {
+				return err
+			}
+			cfg, err := c.nodeConfig(serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")})
+			if err != nil {
+				return err
+			}
+			if n := c.flags.Int("slots"); n != 0 {
+				cfg.Slots = n
+			}
+			if t := c.flags.Float64("tempo"); t != 0 {
+				cfg.Tempo = t
+			}
+			if err := cfg.Validate(); err != nil {
+				return usage(c.path, "%v", err)
+			}
+			return c.serve(ctx, cfg)
+		},
+	}
+}
+
+// nodeConfig is the default node with what the command line says of it.
+func (c *call) nodeConfig(f serveFlags) (node.Config, error) {
+	cfg := c.nodes.config()
+	cfg.DataDir = c.dataDir()
+	cfg.Version, cfg.Exe, cfg.Clock = c.version, c.exe, c.clock
+	if f.listen != "" {
+		cfg.Listen = f.listen
+	}
+	if f.name != "" {
+		cfg.Name = f.name
+	}
+	for _, word := range f.labels {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return cfg, usage(c.path, "--label %q: write KEY=VALUE.", word)
+		}
+		cfg.Labels = append(cfg.Labels, task.KV{Name: name, Value: value})
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, usage(c.path, "%v", err)
+	}
+	return cfg, nil
+}
+
+// serve is the node until the context ends. Being told to stop is no failure.
+func (c *call) serve(ctx context.Context, cfg node.Config) error {
+	log, err := c.logger()
+	if err != nil {
+		return err
+	}
+	cfg.Log = log
+	n, err := c.nodes.open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer c.stopAtOnce(n)()
+	err = n.Run(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, errInterrupted) && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errInterrupted)) {
+		return nil
+	}
+	return err
+}
+
+// stopAtOnce stops a node without ado at the second Ctrl-C, until the function that it gives is called.
+func (c *call) stopAtOnce(n liveNode) (over func()) {
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-c.again:
+			now, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = n.Stop(now)
+		case <-end:
+		}
+	}()
+	return func() { close(end); <-done }
+}
+
+// logger writes where a service manager reads.
+func (c *call) logger() (*slog.Logger, error) {
+	o := &slog.HandlerOptions{}
+	if c.flags.Bool("debug") {
+		o.Level = slog.LevelDebug
+	}
+	switch format := c.flags.String("log-format"); format {
+	case "", "text":
+		return slog.New(slog.NewTextHandler(c.stderr, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(c.stderr, o)), nil
+	default:
+		return nil, usage(c.path, "--log-format %q: text or json.", format)
+	}
+}

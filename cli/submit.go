@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"lanjobs/task"
+	"lanjobs/task/jobfile"
+	"lanjobs/transport"
+)
+
+func submitRow() *command {
+	return &command{
+		name: "submit", operands: "FILE…|-", min: 1, max: -1,
+		short: "hand in jobs; prints their ids",
+		long: `Standard output is the id of each job and nothing else, hints go to standard error: id=$(lanjobs submit job.yaml).
+All files are checked before the first one is handed in. Without a node on this machine one is started in the background
+("this machine only": no network); --no-start refuses instead.`,
+		takes: takesNode | takesOutput | takesWait | takesDryRun,
+		flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "key", Usage: "idempotency `KEY`: a second submit with it returns the first job"},
+			&urfave.StringSliceFlag{Name: "set", Usage: "set `env.NAME=VALUE` in all stages"},
+			&urfave.BoolFlag{Name: "no-start", Usage: "do not start a node"},
+		},
+		run: runSubmit,
+	}
+}
+
+func runSubmit(ctx context.Context, c *call) error {
+	specs, err := c.loadAll(c.args)
+	if err != nil {
+		return err
+	}
+	if key := c.flags.String("key"); key != "" {
+		if len(specs) > 1 {
+			return usage(c.path, "--key names one job, here are %d files", len(specs))
+		}
+		specs[0].IdempotencyKey = key
+	}
+	if c.opt.dryRun {
+		return c.dryRun(ctx, specs)
+	}
+	cl, err := c.connectOrStart(ctx, c.flags.Bool("no-start"))
+	if err != nil {
+		return err
+	}
+	ids, err := c.submitAll(ctx, cl, specs)
+	if err != nil || !c.opt.wait {
+		return err
+	}
+	return c.followToEnd(ctx, cl, ids, c.progressDisplay())
+}
+
+// submitAll hands jobs in one after another. What was accepted before one is refused is shown all the same.
+func (c *call) submitAll(ctx context.Context, cl *client, specs []*task.Spec) ([]task.JobID, error) {
+	var ids []task.JobID
+	var replies []task.SubmitReply
+	var fault error
+	for _, spec := range specs {
+		reply, err := submitSpec(ctx, cl, spec, false)
+		if err != nil {
+			fault = c.explainDoor(err)
+			break
+		}
+		ids, replies = append(ids, reply.ID), append(replies, *reply)
+		if err := c.showSubmitted(reply); err != nil {
+			return ids, err
+		}
+	}
+	if c.machine() && len(replies) > 0 {
+		if err := c.show(answer{value: oneOrList("SubmitList", replies)}); err != nil {
+			return ids, err
+		}
+	}
+	return ids, fault
+}
+
+// loadAll reads and checks all files; every fault of every file is told at once.
+func (c *call) loadAll(names []string) ([]*task.Spec, error) {
+	set, err := setPairs(c.path, c.flags.StringSlice("set"))
+	if err != nil {
+		return nil, err
+	}
+	var specs []*task.Spec
+	var texts []string
+	for _, name := range names {
+		spec, faults, err := c.load(name, set)
+		if err != nil {
+			return nil, err
+		}
+		if len(faults) > 0 {
+			texts = append(texts, strings.TrimRight(jobfile.Render(name, faults), "\n"))
+		}
+		specs = append(specs, spec)
+	}
+	if len(texts) > 0 {
+		return nil, &exitError{code: exitUsage, bare: true, detail: strings.Join(texts, "\n"), cause: task.ErrInvalid}
+	}
+	return specs, nil
+}
+
+func (c *call) load(name string, set map[string]string) (*task.Spec, []task.Fault, error) {
+	var data []byte
+	var err error
+	dir := c.dir
+	if name == "-" {
+		data, err = io.ReadAll(io.LimitReader(c.stdin, task.MaxJobFileBytes+1))
+	} else {
+		file := c.inDir(name)
+		dir = filepath.Dir(file)
+		data, err = readLimited(file, task.MaxJobFileBytes+1)
+	}
+	if err != nil {
+		return nil, nil, usage(c.path, "%v", err)
+	}
+	spec, faults := jobfile.Load(name, data, jobfile.Options{Dir: dir, FS: os.DirFS, Set: set})
+	return spec, faults, nil
+}
+
+// inDir makes a name absolute from the directory that the command was called in.
+func (c *call) inDir(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.dir, name)
+}
+
+func readLimited(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: fs.ErrInvalid}
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+func setPairs(path string, words []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || !strings.HasPrefix(name, "env.") || name == "env." {
+			return nil, usage(path, "--set %q: write --set env.NAME=VALUE", word)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// submitSpec hands in one job.
+func submitSpec(ctx context.Context, cl *client, spec *task.Spec, dry bool) (*task.SubmitReply, error) {
+	body, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	r := request{method: "POST", path: "/v1/jobs", kind: transport.ContentTypeSpec, body: body}
+	reply := &task.SubmitReply{}
+	if dry {
+		r.query = url.Values{"dry_run": {"1"}}
+		return reply, cl.patiently(ctx, readPatience, r, reply)
+	}
+	return reply, cl.write(ctx, r, reply)
+}
+
+// showSubmitted prints the id, and what a person should know about the job on standard error.
+func (c *call) showSubmitted(r *task.SubmitReply) error {
+	if !c.machine() {
+		if _, err := fmt.Fprintln(c.stdout, r.ID); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Existed:
+		c.say("lanjobs: %s was submitted before with this key; this is the same job. Its state: lanjobs show %s", r.Name, r.ID)
+	case r.Note != "":
+		c.say("%s", submittedBut(r))
+	case !c.opt.wait && c.errTTY:
+		c.say("%s is on its way. Follow it: lanjobs logs %s -f · its state: lanjobs show %s", r.Name, r.ID, r.ID)
+	}
+	return nil
+}
+
+func submittedBut(r *task.SubmitReply) string {
+	return fmt.Sprintf("lanjobs: submitted %s, but %s. Why: lanjobs show %s --why", r.ID, strings.TrimRight(r.Note, "."), r.ID)
+}
+
+// dryRun checks without a node what can be checked here, and asks a node, if one is here, about the rest.
+func (c *call) dryRun(ctx context.Context, specs []*task.Spec) error {
+	cl := c.client()
+	for i, spec := range specs {
+		shards := 0
+		for _, st := range spec.Stages {
+			shards += st.Shards
+		}
+		c.say("%s: %s is valid (%s, %s); nothing was submitted.", c.args[i], spec.Name, count(len(spec.Stages), "stage"), count(shards, "shard"))
+		reply, err := submitSpec(ctx, cl, spec, true)
+		switch {
+		case exitCode(err) == exitNoNode || exitCode(err) == exitUnreachable:
+			c.say("No node was asked whether a machine can run it.")
+		case err != nil:
+			return c.explainDoor(err)
+		case reply.Note != "":
+			c.say("lanjobs: %s.", strings.TrimRight(reply.Note, "."))
+		}
+	}
+	if c.machine() {
+		return c.show(answer{value: oneOrList("SpecList", specs)})
+	}
+	return nil
+}
+
+func count(n int, noun string) string {
+	return fmt.Sprintf("%d %s", n, plural(n, noun, noun+"s"))
+}
+
+// oneOrList is one view by itself, several in an envelope.
+func oneOrList[T any](kind string, items []T) any {
+	if len(items) == 1 {
+		return items[0]
+	}
+	return list(kind, 0, items)
+}

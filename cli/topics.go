@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"embed"
+
+	"lanjobs/task/jobfile"
+)
+
+//go:embed topics/*.txt
+var topicFiles embed.FS
+
+func topicNames() []string {
+	return []string{"job.yaml", "exit-codes", "environment", "tasks", "lost-quorum"}
+}
+
+// topic gives a text of help. The format of job files describes itself.
+func topic(name string) (string, bool) {
+	if name == "job.yaml" {
+		return jobfile.SchemaHelp(), true
+	}
+	text, err := topicFiles.ReadFile("topics/" + name + ".txt")
+	return string(text), err == nil
+}

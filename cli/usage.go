@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+// usageError is a command line that makes no sense: exit 2, nothing was sent.
+type usageError struct{ path, text string }
+
+func (e *usageError) Error() string { return e.path + ": " + e.text }
+
+func usage(path, format string, args ...any) error {
+	return &usageError{path, fmt.Sprintf(format, args...)}
+}
+
+// usageFault puts the words of package flag into ours.
+func usageFault(path string) urfave.OnUsageErrorFunc {
+	return func(u *urfave.Context, err error, _ bool) error {
+		return usage(path, "%s All flags: %s --help", flagFault(u.Command.Flags, err.Error()), path)
+	}
+}
+
+var (
+	unknownFlag   = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
+	valuelessFlag = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
+	badValue      = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^:]*): (.*)$`)
+	badVariable   = regexp.MustCompile(`^could not parse (".*") as (?:bool |int |duration )?value from environment variable "([^"]*)"`)
+	twoForms      = regexp.MustCompile(`^Cannot use two forms of the same flag: (\S+) (\S+)$`)
+)
+
+func flagFault(flags []urfave.Flag, text string) string {
+	if m := unknownFlag.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("no flag %s.%s", dashed(m[1]), suggestFlag(flags, m[1]))
+	}
+	if m := valuelessFlag.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("flag %s needs a value.", dashed(m[1]))
+	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s is not a value for %s (%s).", m[1], dashed(m[2]), strings.TrimPrefix(m[3], "time: "))
+	}
+	if m := badVariable.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s is not a value for the variable %s.", m[1], m[2])
+	}
+	if m := twoForms.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s and %s are the same flag: give it once.", dashed(m[1]), dashed(m[2]))
+	}
+	return text + "."
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// suggestFlag says which flag was probably meant, or that short flags stand apart: -fq is read as one name, since reading it
+// as -f -q and moving flags around do not go together.
+func suggestFlag(flags []urfave.Flag, name string) string {
+	var names []string
+	short := map[string]bool{}
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			if len(n) > 1 {
+				names = append(names, n)
+			} else {
+				short[n] = true
+			}
+		}
+	}
+	if near := nearest(names, name); near != "" {
+		return fmt.Sprintf(" Did you mean --%s?", near)
+	}
+	var apart []string
+	for _, r := range name {
+		if !short[string(r)] {
+			return ""
+		}
+		apart = append(apart, "-"+string(r))
+	}
+	return fmt.Sprintf(" Write %s apart.", strings.Join(apart, " "))
+}
+
+// usageLine is "lanjobs logs [flags] JOB[/STAGE/N[#K]]".
+func usageLine(cmd *command, path string) string {
+	line := path
+	if len(cmd.flags) > 0 || cmd.takes != 0 {
+		line += " [flags]"
+	}
+	if cmd.operands != "" {
+		line += " " + cmd.operands
+	}
+	return line
+}

@@ -1,0 +1,115 @@
+package fsm
+
+import "lanjobs/task"
+
+// endAttempt closes the current attempt of a leased shard: records it, frees the lease, and decides what follows (R27).
+func (s *State) endAttempt(j *Job, stage, shard int, sh *Shard, o task.Outcome, outputs []task.KV) {
+	st, spec := &j.Stages[stage], &j.Spec.Stages[stage]
+	s.dropLease(sh)
+	sh.Ended = s.Clock
+	verdict := spec.Retry.Judge(o)
+	if verdict == task.VerdictSucceeded {
+		s.succeed(j, st, sh, outputs)
+	} else {
+		s.afterFailure(j, stage, sh, o, verdict)
+	}
+	switch sh.State {
+	case task.ShardPending:
+		s.enqueue(j, stage, shard, sh)
+	case task.ShardFailed:
+		s.emitShard(task.EventShardState, j, stage, shard, sh, task.Event{From: "running", To: "failed", Reason: deadReason(sh, spec, o, verdict)})
+	}
+	if sh.State.Done() {
+		s.stageProgress(j, stage)
+	}
+	s.refreshReady(j)
+}
+
+// succeed ends a shard. outputs, if any, are all that it has from now on.
+func (s *State) succeed(j *Job, st *Stage, sh *Shard, outputs []task.KV) {
+	s.move(st, sh, task.ShardSucceeded)
+	sh.Due = 0
+	if sh.Extra == nil && outputs == nil {
+		return
+	}
+	s.change(j, sh, func(x *Extra) {
+		x.Checkpoint.Data, x.puts = nil, nil // nobody resumes a done shard; the number stays for display
+		if outputs != nil {
+			x.Outputs = outputs
+		}
+	})
+}
+
+// afterFailure records a failed attempt and moves the shard to pending, failed or cancelled.
+func (s *State) afterFailure(j *Job, stage int, sh *Shard, o task.Outcome, verdict task.Verdict) {
+	policy := j.Spec.Stages[stage].Retry
+	counted := false
+	to, wait := task.ShardPending, task.Millis(0)
+	switch verdict {
+	case task.VerdictReassign, task.VerdictCancelled:
+		// A cancel that the cluster did not order is the machine's doing: run again. Only what a person or the system asked
+		// the machine for is free of charge, or a machine that misbehaves would have the shard for ever.
+		if o.End != task.EndDrained && o.End != task.EndShutdown {
+			sh.Losses = up(sh.Losses)
+			if int(sh.Losses) >= policy.LeaseLosses {
+				to = task.ShardFailed
+			}
+		}
+	case task.VerdictDefer:
+		if sh.Defers < task.MaxDefers {
+			sh.Defers = up(sh.Defers)
+			wait = o.Wait
+			if wait <= 0 {
+				wait = policy.Wait(1, uint64(sh.Token))
+			}
+			break
+		}
+		verdict = task.VerdictRetry
+		fallthrough
+	default:
+		counted = true
+		sh.Fails = up(sh.Fails)
+		if verdict == task.VerdictPermanent || int(sh.Fails) >= policy.Attempts {
+			to = task.ShardFailed
+		} else {
+			wait = policy.Wait(int(sh.Fails), uint64(sh.Token))
+		}
+	}
+	if j.Cancelling {
+		to = task.ShardCancelled
+	}
+	s.record(j, sh, o, counted)
+	s.move(&j.Stages[stage], sh, to)
+	sh.Due = 0
+	if to == task.ShardPending && wait > 0 {
+		sh.Due = s.Clock.Add(wait)
+	}
+}
+
+// record appends the ended attempt to the shard's history. What does not fit any more is in the audit log.
+func (s *State) record(j *Job, sh *Shard, o task.Outcome, counted bool) {
+	r := task.AttemptRecord{Number: int(sh.Tries), Node: s.nodes[sh.Node].Info.ID, Token: sh.Token,
+		Granted: sh.Granted, Ended: sh.Ended, Counted: counted, Outcome: o}
+	keep := task.MaxHistory
+	if j.weight >= fullHistory || s.weight >= maxWeight {
+		keep, r.Outcome.Tail = 1, ""
+	}
+	s.change(j, sh, func(x *Extra) {
+		h := x.History
+		if len(h) >= keep {
+			h = h[len(h)-keep+1:]
+		}
+		x.History = append(h[:len(h):len(h)], r)
+		x.puts = nil
+	})
+}
+
+func deadReason(sh *Shard, spec *task.StageSpec, o task.Outcome, v task.Verdict) string {
+	switch {
+	case v == task.VerdictPermanent:
+		return o.String() + " is permanent (retry.permanent_on)"
+	case v == task.VerdictReassign || v == task.VerdictCancelled:
+		return itoa(int(sh.Losses)) + " leases lost (retry.lease_losses)"
+	}
+	return o.String() + ", attempt " + itoa(int(sh.Fails)) + " of " + itoa(spec.Retry.Attempts)
+}

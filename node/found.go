@@ -1,0 +1,193 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"lanjobs/task"
+	"lanjobs/task/runner"
+	"lanjobs/transport"
+)
+
+// CreateCluster makes the node of a data folder the first member of a new cluster, while it does not run. Its jobs stay.
+func CreateCluster(cfg Config, name string) (*transport.InitView, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, task.NewProblem(task.ErrInvalid, err.Error(), "")
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, err
+	}
+	store, err := openLocalStore(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	identity, err := transport.LoadIdentity(cfg.DataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		identity, err = transport.NewIdentity(cfg.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return foundCluster(cfg, store, identity, name)
+}
+
+// foundCluster writes what makes a node a founder: settings, the authority's key, and last the identity, which makes them count.
+func foundCluster(cfg Config, store *localStore, identity *transport.Identity, name string) (*transport.InitView, error) {
+	if identity.Member() {
+		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("this machine already belongs to %q", identity.Cluster.Name), "See it: lanjobs status")
+	}
+	if name == "" {
+		name = "home"
+	}
+	if CleanName(name) != name {
+		return nil, task.NewProblem(task.ErrInvalid, fmt.Sprintf("cluster name %q: use a-z, 0-9 and -", name), "")
+	}
+	addr, err := listenAddr(cfg, Settings{})
+	if err != nil {
+		return nil, err
+	}
+	if tcp, udp, err := listenBoth(addr); err != nil {
+		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the cluster port cannot be opened: %v", err), "If another program uses it, choose another: --listen ADDR:PORT")
+	} else {
+		_, _ = tcp.Close(), udp.Close()
+	}
+	info, ca, err := transport.NewCluster(name)
+	if err != nil {
+		return nil, err
+	}
+	csr, err := identity.CSR()
+	if err != nil {
+		return nil, err
+	}
+	cert, err := ca.Issue(csr, identity.NodeID)
+	if err != nil {
+		return nil, err
+	}
+	if err := identity.Adopt(info, cert); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen}), ca.Save(cfg.DataDir)); err != nil {
+		return nil, err
+	}
+	if err := identity.Save(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	return &transport.InitView{Cluster: name, ClusterID: info.ID, Node: identity.Name, Fingerprint: ca.Fingerprint().Short(), Addresses: announced(addr)}, nil
+}
+
+// announced are the addresses under which this machine can be reached, best first.
+func announced(listen netip.AddrPort) []string {
+	if !listen.Addr().IsUnspecified() {
+		return []string{listen.String()}
+	}
+	table, err := transport.SystemInterfaces()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, a := range transport.RankAddrs(table, nil) {
+		out = append(out, netip.AddrPortFrom(a, listen.Port()).String())
+	}
+	return out[:min(len(out), transport.MaxAddrs)]
+}
+
+// JoinCluster makes the node of a data folder a member of the cluster that peer belongs to, while it does not run. What it was
+// before is put aside: an id is never used again with an empty log.
+func JoinCluster(ctx context.Context, cfg Config, peer, token string, worker bool) (cluster string, err error) {
+	if err := cfg.Validate(); err != nil {
+		return "", task.NewProblem(task.ErrInvalid, err.Error(), "")
+	}
+	addr, err := listenAddr(cfg, Settings{})
+	if err != nil {
+		return "", err
+	}
+	clock := cfg.Clock
+	if clock == nil {
+		clock = runner.SystemClock()
+	}
+	identity, err := transport.NewIdentity(cfg.Name)
+	if err != nil {
+		return "", err
+	}
+	addrs := announced(addr)
+	reply, err := transport.Join(ctx, transport.JoinConfig{Peer: peer, Token: token, Identity: identity, Net: transport.DialTCP, Addrs: addrs, Clock: clock,
+		Info:     task.NodeInfo{ID: identity.NodeID, Name: cfg.Name, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: cfg.Version, Level: Level, Voter: !worker, Slots: cfg.Slots},
+		HasRoute: func(a netip.AddrPort) bool { _, ok := transport.LocalToward(a); return ok }})
+	if err != nil {
+		return "", err
+	}
+	if err := identity.Adopt(reply.Cluster, reply.Cert); err != nil {
+		return "", err
+	}
+	if err := setAside(cfg.DataDir); err != nil {
+		return "", err
+	}
+	return reply.Cluster.Name, settleIn(cfg, identity, reply, worker)
+}
+
+// settleIn writes a new member's data folder; the identity last.
+func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinReply, worker bool) error {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	store, err := openLocalStore(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	s := Settings{Listen: cfg.Listen, Worker: worker}
+	for _, m := range reply.Members {
+		s.Seeds = append(s.Seeds, m.Addrs...)
+		if err := (bookStore{store}).Save(m.ID, transport.Peer{Addrs: m.Addrs, Name: m.Name}); err != nil {
+			return err
+		}
+	}
+	if err := store.SetSettings(s); err != nil {
+		return err
+	}
+	return identity.Save(cfg.DataDir)
+}
+
+// setAside moves what a node was out of the way, into a folder of its own; nothing is deleted.
+func setAside(dataDir string) error {
+	entries, err := os.ReadDir(dataDir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dataDir, "node.db")); err == nil {
+		store, err := openLocalStore(dataDir) // refuses a folder in use
+		if err != nil {
+			return err
+		}
+		if err := store.Close(); err != nil {
+			return err
+		}
+	}
+	var aside string
+	for n := 1; ; n++ {
+		aside = filepath.Join(dataDir, fmt.Sprintf("aside-%d", n))
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "audit", "runner"} {
+		err := os.Rename(filepath.Join(dataDir, name), filepath.Join(aside, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// run starts every part and waits: for ctx, for a part that fails, for init or leave. Then it ends in order.
+func (m *machine) run(ctx context.Context) error {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	var parts sync.WaitGroup
+	part := func(f func(context.Context) error) {
+		parts.Go(func() {
+			if err := f(life); err != nil && life.Err() == nil {
+				end(err)
+			}
+		})
+	}
+	part(m.core.Run)
+	if m.wire != nil {
+		m.wire.start(part, m)
+	}
+	if !m.cfg.Embedded {
+		part(m.socket.serve)
+	}
+	m.log.Info("node runs", "node", m.identity.Name, "id", m.identity.NodeID, "cluster", m.identity.Cluster.Name, "version", m.cfg.Version)
+
+	var result error
+	select {
+	case <-ctx.Done():
+		if !errors.Is(context.Cause(ctx), errKill) {
+			m.giveBack(life)
+		}
+	case <-life.Done():
+		result = context.Cause(life)
+	case <-m.restart:
+		result = errRestart // tasks go on under the guard
+	case <-m.departed:
+	}
+	end(context.Canceled)
+	parts.Wait()
+	return result
+}
+
+// giveBack hands leadership over, stops what runs and has it reported, so that it goes on elsewhere at once (R7, R16).
+func (m *machine) giveBack(ctx context.Context) {
+	hand, cancel := transport.WithTimeout(ctx, m.clock, orderlyTimeout)
+	if err := m.core.HandOver(hand); err != nil {
+		m.log.Debug("leadership not handed over", "error", err)
+	}
+	cancel()
+	stop, cancel := transport.WithTimeout(ctx, m.clock, task.DefaultStopGrace.Duration()+orderlyTimeout)
+	defer cancel()
+	if err := m.core.Worker().Shutdown(stop, task.DefaultStopGrace); err != nil {
+		m.log.Warn("not all work was given back", "error", err)
+	}
+}

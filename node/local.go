@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/raft"
+
+	"lanjobs/fsm"
+	"lanjobs/node/api"
+	"lanjobs/task"
+	"lanjobs/task/runner"
+	"lanjobs/transport"
+)
+
+// local answers the calls that are about this machine: requests passed on to the leader, logs, joining.
+type local struct{ m *machine }
+
+// ServeCall answers one.
+func (l *local) ServeCall(ctx context.Context, _ task.NodeID, method transport.Method, body []byte) (any, error) {
+	switch method {
+	case transport.MethodAPI:
+		var q transport.APIRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.api.ServeForwarded(ctx, &q)
+	case transport.MethodReadLog:
+		var q transport.LogRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		p, err := l.m.runner.ReadLog(ctx, runner.LogQuery{Execution: q.Execution, Stream: q.Stream, From: q.From, Limit: q.Limit, Tail: q.Tail, Hold: q.Hold})
+		return &transport.LogReply{Data: p.Data, Next: p.Next, Done: p.Done}, err
+	}
+	var q transport.JoinRequest
+	if err := transport.Decode(body, &q); err != nil {
+		return nil, err
+	}
+	return l.m.admitHere(ctx, q)
+}
+
+// peers is api.Peers, and the rest that the API asks of this machine.
+type peers struct{ m *machine }
+
+var (
+	_ api.Peers   = peers{}
+	_ api.Ledger  = (*standing)(nil)
+	_ api.Machine = peers{}
+)
+
+// newAPI makes the API of this machine.
+func (m *machine) newAPI() (*api.API, error) {
+	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
+		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Audit: m.audit,
+		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
+}
+
+// Forward has the leader answer a client's request.
+func (p peers) Forward(ctx context.Context, r *transport.APIRequest) (*transport.APIReply, error) {
+	return do[transport.APIReply](p.m.core.control, ctx, transport.MethodAPI, r)
+}
+
+// Call calls a node.
+func (p peers) Call(ctx context.Context, to task.NodeID, method transport.Method, request, reply any) error {
+	return p.m.caller.Call(ctx, to, method, request, reply)
+}
+
+// Members lists the machines by Raft's configuration, the ledger and the book.
+func (p peers) Members() []api.Member {
+	m := p.m
+	leader := m.core.LeaderID()
+	byID := map[task.NodeID]*api.Member{}
+	var order []task.NodeID
+	add := func(id task.NodeID, role api.Role) {
+		if byID[id] == nil {
+			byID[id] = &api.Member{ID: id, Role: role}
+			order = append(order, id)
+		}
+	}
+	for _, s := range m.core.Servers() {
+		role := api.RoleStandby
+		if s.Suffrage == raft.Voter {
+			role = api.RoleVoter
+		}
+		if task.NodeID(s.ID) == leader {
+			role = api.RoleLeader
+		}
+		add(task.NodeID(s.ID), role)
+	}
+	m.core.Read(func(s *fsm.State) {
+		for _, n := range s.Nodes() {
+			if n.Gone == "" {
+				add(n.Info.ID, api.RoleWorker)
+			}
+		}
+	})
+	slices.Sort(order)
+	out := make([]api.Member, 0, len(order))
+	for _, id := range order {
+		e := byID[id]
+		if m.wire != nil {
+			if id == m.identity.NodeID {
+				e.Addresses = m.wire.gossip.Addrs()
+			} else {
+				e.Addresses = m.wire.book.Lookup(id)
+				if !m.wire.gossip.Alive(id) {
+					e.Away = m.wire.away(id, m.clock)
+				}
+			}
+		}
+		out = append(out, *e)
+	}
+	return out
+}
+
+// away is how long ago the book last heard of a node.
+func (w *wire) away(id task.NodeID, clock task.Clock) time.Duration {
+	p, ok := w.book.Peer(id)
+	if !ok {
+		return 0
+	}
+	return max(clock.Wall().Sub(p.Seen), time.Second)
+}
+
+// Init makes this machine the first member of a cluster: its identity is written, then the node is built anew with its jobs.
+func (p peers) Init(_ context.Context, b transport.InitBody, _ string) (*transport.InitView, error) {
+	m := p.m
+	cfg := m.cfg
+	if b.Listen != "" {
+		cfg.Listen = b.Listen
+	}
+	view, err := foundCluster(cfg, m.store, m.identity, b.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	m.after(answerFirst, m.restart)
+	return view, nil
+}
+
+// Leave takes this machine out of its cluster.
+func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) error {
+	m := p.m
+	if m.wire == nil {
+		return task.NewProblem(task.ErrConflict, "this machine belongs to no cluster", "")
+	}
+	m.giveBack(ctx)
+	if err := p.announceLeave(ctx, by); err != nil && !b.Force {
+		return err
+	}
+	m.left.Store(true)
+	m.after(answerFirst, m.departed)
+	return nil
+}
+
+// announceLeave has the leader record it; handing over leadership came first, so that it is another node.
+func (p peers) announceLeave(ctx context.Context, by string) error {
+	m := p.m
+	others := 0
+	for _, s := range m.core.Servers() {
+		if s.ID != raft.ServerID(m.identity.NodeID) {
+			others++
+		}
+	}
+	if others == 0 && m.core.Leads() {
+		return nil // the last one out
+	}
+	var last error
+	for range leaveTries {
+		_, last = do[transport.APIReply](m.core.control, ctx, transport.MethodAPI, &transport.APIRequest{HTTPMethod: "DELETE",
+			Path: "/v1/nodes/" + string(m.identity.NodeID) + "?force=1", Header: map[string]string{}, By: by})
+		if !errors.Is(last, task.ErrNoLeader) {
+			return last
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-m.clock.After(time.Second):
+		}
+	}
+	return last
+}
+
+const (
+	leaveTries = 15
+	// answerFirst lets the answer to init or leave reach its client before the socket goes.
+	answerFirst = 200 * time.Millisecond
+)
+
+// after closes a channel a little later.
+func (m *machine) after(d time.Duration, c chan struct{}) {
+	m.once.Do(func() {
+		go func() {
+			<-m.clock.After(d)
+			close(c)
+		}()
+	})
+}
+
+// standing is api.Ledger.
+type standing struct {
+	m       *machine
+	started time.Duration
+	heard   atomic.Int64 // Awake() when a leader was known last
+}
+
+// Read gives the applied state.
+func (s *standing) Read(f func(*fsm.State)) { s.m.core.Read(f) }
+
+// Standing is what this member knows of the leadership.
+func (s *standing) Standing() api.Standing {
+	now := s.m.clock.Awake()
+	st := api.Standing{Leads: s.m.core.leader.Leading(), Leader: s.m.core.LeaderID(), Copy: s.m.core.HasCopy()}
+	if st.Leader != "" {
+		s.heard.Store(int64(now))
+	} else {
+		st.Silence = now - max(s.started, time.Duration(s.heard.Load()))
+	}
+	return st
+}

@@ -1,0 +1,285 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"lanjobs/fsm"
+	"lanjobs/node/api"
+	"lanjobs/node/observe"
+	"lanjobs/node/worker"
+	"lanjobs/task"
+	"lanjobs/task/runner"
+	"lanjobs/transport"
+)
+
+// machine is one life of a node on one machine: every real part, built in one straight line by buildMachine and taken down in
+// reverse by close.
+type machine struct {
+	cfg      Config
+	log      *slog.Logger
+	clock    task.Clock
+	identity *transport.Identity
+	settings Settings
+	store    *localStore
+	audit    *observe.Audit
+	wire     *wire // nil on a this-machine-only node
+	layer    *transport.RaftLayer
+	caller   *transport.Client
+	core     *Core
+	runner   *runner.Runner
+	api      *api.API
+	socket   socketDoor
+
+	once     sync.Once     // the first of init and leave counts
+	restart  chan struct{} // closed by init: build anew
+	departed chan struct{} // closed by leave
+	left     atomic.Bool
+	cleanups []func() error
+}
+
+// later registers a clean-up right after the thing exists; they run in reverse.
+func (m *machine) later(f func() error) { m.cleanups = append(m.cleanups, f) }
+
+// close takes down what was built. The parts started by run must have ended.
+func (m *machine) close() error {
+	var errs []error
+	for i := len(m.cleanups) - 1; i >= 0; i-- {
+		errs = append(errs, m.cleanups[i]())
+	}
+	m.cleanups = nil
+	return errors.Join(errs...)
+}
+
+// buildMachine builds a node on its data folder. The order is one of need: the folder's lock first, so that nothing is touched
+// under another process; the audit log before the ledger that fills it; Raft before the worker that calls the leader.
+func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
+	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, restart: make(chan struct{}), departed: make(chan struct{})}
+	if m.clock == nil {
+		m.clock = runner.SystemClock()
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+			m = nil
+		}
+	}()
+	if err := m.openFolder(); err != nil {
+		return m, err
+	}
+	incarnation, err := m.store.NextIncarnation()
+	if err != nil {
+		return m, err
+	}
+	if err := m.openAudit(ctx); err != nil {
+		return m, err
+	}
+	if err := m.openNetwork(); err != nil {
+		return m, err
+	}
+	founding, err := m.founding()
+	if err != nil {
+		return m, err
+	}
+	m.core, err = NewCore(Parts{
+		Self: m.identity.NodeID, Info: m.info, Incarnation: incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
+		NewJobID: newJobID, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
+		Stuck: func(err error) {
+			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
+		},
+		Runner: func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
+		Outbox: outboxStore{m.store}, Load: m.load, Local: &local{m},
+	})
+	if err != nil {
+		return m, err
+	}
+	m.later(m.core.Close)
+	if m.api, err = m.newAPI(); err != nil {
+		return m, err
+	}
+	if !cfg.Embedded {
+		if m.socket, err = openSocketDoor(ctx, cfg.DataDir, m.api, m.clock); err != nil {
+			return m, err
+		}
+		m.later(m.socket.close)
+	}
+	return m, nil
+}
+
+// openFolder locks the data folder and reads who this node is, or makes it a new one.
+func (m *machine) openFolder() error {
+	dir := m.cfg.DataDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("the data folder cannot be made: %v", err), "Choose another one with --data-dir.")
+	}
+	store, err := openLocalStore(dir)
+	if err != nil {
+		return err
+	}
+	m.store = store
+	m.later(store.Close)
+	m.identity, err = transport.LoadIdentity(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if m.identity, err = transport.NewIdentity(m.cfg.Name); err == nil {
+			err = m.identity.Save(dir)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	m.settings, err = store.Settings()
+	return err
+}
+
+// openAudit opens the audit log and starts its writer: Raft replays into it before anything else runs.
+func (m *machine) openAudit(ctx context.Context) error {
+	a, err := observe.Open(observe.DefaultConfig(filepath.Join(m.cfg.DataDir, "audit"), m.clock, m.log))
+	if err != nil {
+		return err
+	}
+	m.audit = a
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	m.later(func() error {
+		stop()
+		return <-done
+	})
+	return nil
+}
+
+// founding is what the first leader commits: the keys of the cluster that this node was told to found.
+func (m *machine) founding() (*fsm.InitCluster, error) {
+	ca, err := transport.LoadCA(m.cfg.DataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := ca.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	c := m.identity.Cluster
+	return &fsm.InitCluster{ID: c.ID, Name: c.Name, CACert: []byte(c.CACert), CAKey: key, GossipKey: c.GossipKey, By: owner()}, nil
+}
+
+// founds tells whether this node was told to found its cluster and has not done so yet.
+func (m *machine) founds() bool {
+	_, err := transport.LoadCA(m.cfg.DataDir)
+	return err == nil
+}
+
+// founded forgets the authority's key on disk, once the cluster keeps it: with it, this folder could found the cluster anew.
+func (m *machine) founded() {
+	if err := transport.ForgetCA(m.cfg.DataDir); err != nil {
+		m.log.Error("the authority's key could not be deleted from the data folder", "error", err)
+	}
+}
+
+// openRaft starts Raft on the ledger. Only a this-machine-only node or a founder begins a log of its own; a member without
+// one waits until a leader gives it one.
+func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
+	stores, err := OpenStores(StoreConfig{DataDir: m.cfg.DataDir, Self: m.identity.NodeID, Log: m.log})
+	if err != nil {
+		return nil, nil, m.explainStore(err)
+	}
+	worst, err := MeasureFsync(m.cfg.DataDir, m.clock)
+	if err != nil {
+		return nil, nil, errors.Join(err, stores.Close())
+	}
+	cfg := RaftConfig(m.identity.NodeID, m.cfg.Tempo, worst, m.log)
+	trans := transport.NewRaftTransport(m.layer)
+	if !stores.HasLog() && (!m.identity.Member() || m.founds()) {
+		if err := Genesis(cfg, stores, trans); err != nil {
+			return nil, nil, errors.Join(err, trans.Close(), stores.Close())
+		}
+	}
+	r, err := OpenRaft(cfg, f, stores, trans)
+	if err != nil {
+		return nil, nil, errors.Join(m.explainStore(err), trans.Close(), stores.Close())
+	}
+	end := func() error {
+		// Its own context: ending must not be cut short by what ended the node.
+		return errors.Join(CloseRaft(context.Background(), r, stores, trans, m.clock), stores.Close())
+	}
+	return r, end, nil
+}
+
+// explainStore tells a person what to do about a store that this node must not go on with.
+func (m *machine) explainStore(err error) error {
+	if !errors.Is(err, ErrAmnesia) {
+		return err
+	}
+	hint := "Put its data aside and begin anew: move " + m.cfg.DataDir + " away, then start again."
+	if m.identity.Member() {
+		hint = "The other members have everything. Join again as a new node: lanjobs join MACHINE --replace"
+	}
+	return task.NewProblem(task.ErrConflict, err.Error(), hint)
+}
+
+// openRunner opens what runs attempts. Its folder must be absolute, as commands run elsewhere.
+func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runner, error) {
+	dir, err := filepath.Abs(filepath.Join(m.cfg.DataDir, "runner"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.Open(context.WithoutCancel(ctx), runner.Config{Dir: dir, Exe: m.cfg.Exe, NodeName: m.identity.Name, NodeID: m.identity.NodeID,
+		Clock: m.clock, Log: m.log, Backend: w})
+	if err != nil {
+		return nil, err
+	}
+	m.runner = r
+	m.later(r.Close)
+	return r, nil
+}
+
+// events takes what committed entries did: the audit log, and what concerns connections.
+func (m *machine) events(es []task.Event) {
+	m.audit.Append(es)
+	for i := range es {
+		if e := &es[i]; m.wire != nil && (e.Kind == task.EventNodeRemove || e.Kind == task.EventNodeLeave) {
+			m.wire.trust.CloseNode(e.Node)
+		}
+	}
+}
+
+// members is whom to ask for the leader.
+func (m *machine) members() []task.NodeID {
+	if m.wire == nil {
+		return nil
+	}
+	return m.wire.book.IDs()
+}
+
+// jobIDChars are Crockford's base 32 in lower case: no i, l, o or u to misread.
+const jobIDChars = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// newJobID draws a job's id: "j" and six characters.
+func newJobID() task.JobID {
+	id := []byte("j000000")
+	for i := 1; i < len(id); i++ {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(jobIDChars))))
+		if err != nil {
+			panic(err) // crypto/rand does not fail
+		}
+		id[i] = jobIDChars[n.Int64()]
+	}
+	return task.JobID(id)
+}
+
+// orderlyTimeout bounds an orderly end beyond the grace of what runs.
+const orderlyTimeout = 5 * time.Second

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+
+	"lanjobs/node/api"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// wire is a member's side of the network: one port, TCP and UDP, and the phone book of where the others are.
+type wire struct {
+	trust  *transport.Trust
+	mux    *transport.Mux
+	book   *transport.Book
+	dialer *transport.Dialer
+	gossip *transport.Gossip
+	raft   net.Listener
+}
+
+// openNetwork makes the ways to other nodes. A this-machine-only node has none, and nothing listens.
+func (m *machine) openNetwork() error {
+	cfg := transport.RaftLayerConfig{Self: m.identity.NodeID, Cluster: m.identity.Cluster.ID, Generation: m.identity.Cluster.Generation,
+		Session: func() transport.Session { return transport.Session{} }, Dial: noNetwork, Clock: m.clock, Log: m.log}
+	dial := noNetwork
+	if m.identity.Member() {
+		w, err := m.openWire()
+		if err != nil {
+			return err
+		}
+		m.wire = w
+		cfg.Session, cfg.Dial = w.gossip.Session, w.dialer.To(transport.ALPNRaft)
+		dial = w.dialer.To(transport.ALPNRPC)
+	}
+	m.layer = transport.NewRaftLayer(cfg)
+	m.later(func() error { m.layer.Close(); return nil })
+	m.caller = transport.NewClient(transport.ClientConfig{Self: m.identity.NodeID, Local: selfCalls{m}, Dial: dial, Name: m.nameOf})
+	m.later(func() error { m.caller.Close(); return nil })
+	if m.wire != nil {
+		m.later(func() error { return nil })
+		stop := m.wire.book.Watch(func(id task.NodeID) { // a new address: connections to the old one lead nowhere
+			m.layer.DropPeer(id)
+			m.caller.DropPeer(id)
+		})
+		m.later(func() error { stop(); return nil })
+	}
+	return nil
+}
+
+func noNetwork(_ context.Context, id task.NodeID) (net.Conn, error) {
+	return nil, task.NewProblem(task.ErrNoLeader, fmt.Sprintf("this machine belongs to no cluster and cannot reach %s", id), "")
+}
+
+// selfCalls answers this node's calls to itself; the core is built after the caller that needs it.
+type selfCalls struct{ m *machine }
+
+func (s selfCalls) ServeCall(ctx context.Context, from task.NodeID, method transport.Method, body []byte) (any, error) {
+	return s.m.core.ServeCall(ctx, from, method, body)
+}
+
+// openWire binds the port and prepares what uses it. Nothing is accepted before start.
+func (m *machine) openWire() (*wire, error) {
+	addr, err := m.listenAddr()
+	if err != nil {
+		return nil, err
+	}
+	tcp, udp, err := listenBoth(addr)
+	if err != nil {
+		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the cluster port cannot be opened: %v", err), "If another program uses it, choose another: --listen ADDR:PORT")
+	}
+	m.later(func() error { _ = tcp.Close(); _ = udp.Close(); return nil }) // a second close is no error worth telling
+	w := &wire{}
+	if w.book, err = transport.OpenBook(bookStore{m.store}, m.clock, m.log); err != nil {
+		return nil, err
+	}
+	if w.trust, err = transport.NewTrust(m.identity, m.clock, func(id task.NodeID) bool { return m.core != nil && m.core.Gone(id) }); err != nil {
+		return nil, err
+	}
+	w.mux = transport.NewMux(transport.MuxConfig{Listener: tcp, Trust: w.trust, Limits: transport.DefaultMuxLimits(), Clock: m.clock, Log: m.log})
+	w.dialer = transport.NewDialer(transport.DialerConfig{Trust: w.trust, Book: w.book, Net: transport.DialTCP, Clock: m.clock})
+	w.raft = w.mux.Open(transport.ALPNRaft)
+	w.gossip = transport.NewGossip(transport.GossipConfig{
+		Self: m.identity.NodeID, Cluster: m.identity.Cluster.ID, Key: m.identity.Cluster.GossipKey, NextSession: m.nextSession,
+		About: func() transport.About {
+			i := m.info()
+			return transport.About{Name: i.Name, Version: i.Version, Level: i.Level, Voter: i.Voter}
+		},
+		Listen: addr, UDP: udp, Streams: transport.NewGossipStreams(w.mux, w.dialer), Book: w.book,
+		Seeds: func() []string { return m.settings.Seeds }, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
+		Changed: func(task.NodeID, bool) {
+			if m.core != nil {
+				m.core.lookAtSeats()
+			}
+		},
+		Clock: m.clock, Log: m.log,
+	})
+	return w, nil
+}
+
+// start serves the port.
+func (w *wire) start(part func(func(context.Context) error), m *machine) {
+	part(w.mux.Run)
+	part(func(ctx context.Context) error { return m.layer.Serve(w.raft) })
+	part(func(ctx context.Context) error { <-ctx.Done(); return w.raft.Close() })
+	part(w.gossip.Run)
+	members := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if id := transport.PeerFrom(r.Context()); id != "" {
+			r = r.WithContext(api.WithBy(r.Context(), "node "+m.nameOf(id)))
+		}
+		m.api.ServeHTTP(rw, r)
+	})
+	part(func(ctx context.Context) error {
+		return transport.Serve(ctx, w.mux, transport.Services{Calls: m.core, API: members, Join: transport.JoinHandler(m.admit), Clock: m.clock, Log: m.log})
+	})
+}
+
+// listenAddr is the cluster port's address: the command line's, else what init or join was told.
+func (m *machine) listenAddr() (netip.AddrPort, error) { return listenAddr(m.cfg, m.settings) }
+
+func listenAddr(cfg Config, s Settings) (netip.AddrPort, error) {
+	text := cfg.Listen
+	if s.Listen != "" && text == DefaultConfig().Listen {
+		text = s.Listen
+	}
+	addr, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return addr, task.NewProblem(task.ErrInvalid, fmt.Sprintf("--listen %q is not ADDR:PORT", text), "For example 0.0.0.0:7420, or one address of this machine with a port.")
+	}
+	return addr, nil
+}
+
+// listenBoth binds TCP and UDP of one port.
+func listenBoth(addr netip.AddrPort) (net.Listener, net.PacketConn, error) {
+	tcp, err := net.Listen("tcp", addr.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	udp, err := net.ListenPacket("udp", addr.String())
+	if err != nil {
+		_ = tcp.Close()
+		return nil, nil, err
+	}
+	return tcp, udp, nil
+}
+
+// nextSession makes a session of gossip greater than all before it on this machine.
+func (m *machine) nextSession() (transport.Session, error) {
+	n, err := m.store.NextSession()
+	return transport.Session{Counter: n, Random: rand.Uint32()}, err
+}
+
+// nameOf is a node's name for people, its id if none is known.
+func (m *machine) nameOf(id task.NodeID) string {
+	if id == m.identity.NodeID {
+		return m.identity.Name
+	}
+	if m.wire != nil {
+		if p, ok := m.wire.book.Peer(id); ok && p.Name != "" {
+			return p.Name
+		}
+	}
+	return string(id)
+}

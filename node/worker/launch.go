@@ -1,0 +1,199 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"lanjobs/task"
+)
+
+// launch gives queued attempts their slots and starts each in a goroutine of its own: a start waits for the disk, and the
+// first of a job for its spec. They are never more than slots.
+func (w *Worker) launch(ctx context.Context) {
+	var starts sync.WaitGroup
+	defer starts.Wait()
+	for _, a := range w.book.guessed() {
+		starts.Go(func() { w.adopt(ctx, a) })
+	}
+	for {
+		for _, a := range w.book.takeQueued() {
+			starts.Go(func() { w.bringUp(ctx, a) })
+		}
+		select {
+		case <-w.launchKick:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// bringUp takes an attempt with a slot as far as the runner, or drops it.
+func (w *Worker) bringUp(ctx context.Context, a *attempt) {
+	spec, err := w.spec(ctx, a)
+	switch {
+	case ctx.Err() != nil:
+		return // the lease of what never started runs out by itself
+	case err != nil:
+		w.startFailed(a, err)
+		return
+	case spec == nil:
+		return // dropped meanwhile
+	}
+	acked := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
+	for {
+		if acked != nil {
+			kick(w.keeperKick)
+			select {
+			case <-acked:
+			case <-ctx.Done():
+				return
+			}
+		}
+		d, again, ok := w.book.begin(a, w.clock.Boot())
+		if ok {
+			w.start(a, spec, d)
+			return
+		}
+		if again == nil {
+			return
+		}
+		acked = again
+	}
+}
+
+// start hands an attempt over. What happened to it meanwhile (renewed, stopped) is made good afterwards, since the runner
+// knows an attempt only once Start has returned.
+func (w *Worker) start(a *attempt, spec *task.Spec, d task.Deadlines) {
+	if err := w.cfg.Runner.Start(&a.Assignment, spec, d); err != nil {
+		w.startFailed(a, err)
+		return
+	}
+	w.log.Debug("attempt started", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token)
+	later, stop := w.book.started(a, w.clock.Boot())
+	if later != d && later != (task.Deadlines{}) {
+		w.cfg.Runner.Extend(a.Execution(), later)
+	}
+	w.carryOut(stop)
+	kick(w.keeperKick)
+}
+
+// startFailed reports an attempt that never ran, unless it was dropped before.
+func (w *Worker) startFailed(a *attempt, err error) {
+	if w.book.isGone(a) {
+		return
+	}
+	w.log.Warn("attempt not started", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token, "err", err)
+	w.outbox.add(endReport(&a.Assignment, task.Outcome{End: task.EndStartFailed, Message: err.Error()}), false)
+	w.book.end(a.Token)
+	kick(w.outboxKick)
+	kick(w.launchKick)
+	w.bell.ring()
+}
+
+// spec fetches the spec of an attempt, repeating while no leader answers. nil without an error: the attempt is gone.
+func (w *Worker) spec(ctx context.Context, a *attempt) (*task.Spec, error) {
+	wait := specBackoff()
+	for {
+		spec, err := w.specs.get(ctx, a.Job, w.fetchSpec)
+		switch {
+		case err == nil && (a.Stage < 0 || a.Stage >= len(spec.Stages)):
+			return nil, errors.New("the job's spec has no such stage")
+		case err == nil:
+			return spec, nil
+		case !retryable(err):
+			return nil, err
+		}
+		if !w.pause(ctx, wait.next()) || w.book.isGone(a) {
+			return nil, nil
+		}
+	}
+}
+
+// adopt learns the real terms of a reattached attempt, whose guessed ones are safe but lack its heartbeat and strict rule.
+func (w *Worker) adopt(ctx context.Context, a *attempt) {
+	if spec, err := w.spec(ctx, a); err == nil && spec != nil {
+		w.book.setTerms(a, spec.Stages[a.Stage].Lease)
+		kick(w.keeperKick)
+	}
+}
+
+// guessed lists the reattached attempts whose terms are a guess.
+func (b *book) guessed() (out []*attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.sorted() {
+		if a.phase == phaseRunning && a.adopt {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func (b *book) setTerms(a *attempt, terms task.LeaseTerms) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.terms, a.adopt = terms, false
+}
+
+func (b *book) isGone(a *attempt) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return a.over()
+}
+
+// prepare applies the deadline rule once the terms are known. A channel: wait for it before begin, the first renewal
+// has to be acknowledged. MustRenew means that the grant is older than the request, so nothing may be counted from it.
+func (b *book) prepare(a *attempt, terms task.LeaseTerms, now task.Boot) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.terms, a.adopt = terms, false
+	if a.over() {
+		return nil
+	}
+	if !a.MustRenew {
+		a.deadlines = terms.HolderDeadlines(a.sent, a.FirstTTL)
+		if a.fresh(now) {
+			return nil
+		}
+	}
+	return b.confirm(a, now)
+}
+
+func (b *book) confirm(a *attempt, now task.Boot) <-chan struct{} {
+	a.phase, a.due, a.cleared = phaseConfirming, now, make(chan struct{})
+	return a.cleared
+}
+
+// begin lets an attempt start if its belief lasts beyond its SIGTERM. If it does not any more, it renews again and again is
+// what to wait for; nil: it is gone.
+func (b *book) begin(a *attempt, now task.Boot) (d task.Deadlines, again <-chan struct{}, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case a.over():
+		return d, nil, false
+	case now >= a.deadlines.Term:
+		return d, b.confirm(a, now), false
+	}
+	a.phase = phaseStarting
+	if !a.acked {
+		a.due = now.Add(confirmDelay)
+	}
+	return a.deadlines, nil, true
+}
+
+// started marks an attempt running and returns what it missed while it was handed over. Zero deadlines: it has ended
+// already.
+func (b *book) started(a *attempt, now task.Boot) (task.Deadlines, []order) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a.gone {
+		return task.Deadlines{}, nil
+	}
+	a.phase = phaseRunning
+	if !a.stop.told {
+		return a.deadlines, nil
+	}
+	return a.deadlines, []order{{a.Execution(), a.Token, a.stop.reason, max(task.MillisOf(a.stop.kill.Sub(now)), 0)}}
+}

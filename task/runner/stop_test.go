@@ -1,0 +1,315 @@
+//go:build linux
+
+package runner
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lanjobs/task"
+)
+
+// three children as in C27: one plain, one that ignores SIGTERM, one in a session of its own; with a shell that dies of SIGTERM, or
+// not. All tick into the file "ticks" of the working directory.
+const family = `
+tick() { while :; do echo "$1" >> "$OUT/ticks"; sleep 0.02; done; }
+tick plain &
+(trap '' TERM; tick deaf) &
+export OUT
+setsid sh -c 'while :; do echo session >> "$OUT/ticks"; sleep 0.02; done' &
+`
+
+func withOut(b *bench, text string) (*task.Spec, string) {
+	b.tb.Helper()
+	out := filepath.Join(b.cfg.Dir, "out"+itoa(int(b.tokens)))
+	if err := os.Mkdir(out, 0o755); err != nil {
+		b.tb.Fatal(err)
+	}
+	spec := script(text)
+	spec.Stages[0].Env = []task.KV{{Name: "OUT", Value: out}}
+	return spec, out
+}
+
+func content(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+// silent checks that nobody writes to a file any more. The pause is the observation itself.
+func silent(tb testing.TB, path string) {
+	tb.Helper()
+	before := content(path)
+	time.Sleep(80 * time.Millisecond)
+	if after := content(path); after != before {
+		tb.Errorf("still ticking after the end: %q", strings.TrimPrefix(after, before))
+	}
+}
+
+func TestTimeoutKillsTheWholeTree(t *testing.T) {
+	bothWays(t, func(t *testing.T, change func(*Config)) {
+		b := newBench(t, change)
+		for name, main := range map[string]string{
+			"shell dies of SIGTERM": `wait`,
+			"shell ignores SIGTERM": `trap 'cat "$LANJOBS_STOP"' TERM; while :; do wait; done`,
+		} {
+			spec, out := withOut(b, family+main)
+			spec.Stages[0].Timeout = 300
+			spec.Stages[0].Lease.StopGrace = 300
+			begin := time.Now()
+			x, e := b.run(spec)
+			if e.Outcome.End != task.EndTimeout {
+				t.Errorf("%s: %+v", name, e.Outcome)
+			}
+			if took := time.Since(begin); took > 2600*time.Millisecond {
+				t.Errorf("%s: took %s", name, took)
+			}
+			b.nothingLeft(x)
+			silent(t, out+"/ticks")
+			for _, who := range []string{"plain", "deaf", "session"} {
+				if !strings.Contains(content(out+"/ticks"), who) {
+					t.Errorf("%s: %s never ticked", name, who)
+				}
+			}
+			if strings.Contains(name, "ignores") && b.log(x, "stdout") != "timeout\n" {
+				t.Errorf("%s: handler saw %q", name, b.log(x, ""))
+			}
+		}
+	})
+}
+
+// A daemon that forks twice, leaves the session and cleans its environment carries no mark at all.
+func TestHiddenDaemonDiesWithItsAttempt(t *testing.T) {
+	bothWays(t, func(t *testing.T, change func(*Config)) {
+		b := newBench(t, change)
+		for _, end := range []string{"exit 0", "sleep 60"} {
+			spec, out := withOut(b, `
+env -i OUT="$OUT" setsid sh -c '(while :; do echo hidden >> "$OUT/ticks"; sleep 0.02; done) &'
+until [ -s "$OUT/ticks" ]; do sleep 0.01; done
+`+end)
+			spec.Stages[0].Timeout = 400
+			spec.Stages[0].Lease.StopGrace = 100
+			b.run(spec)
+			silent(t, out+"/ticks")
+		}
+	})
+}
+
+// What dies with one attempt is not another's, also where orphans of both are children of the guard.
+func TestNeighboursDaemonLives(t *testing.T) {
+	bothWays(t, func(t *testing.T, change func(*Config)) {
+		b := newBench(t, change)
+		spec, out := withOut(b, `
+setsid sh -c '(echo $$ > "$OUT/pid"; while :; do echo daemon >> "$OUT/ticks"; sleep 0.02; done) &'
+read x < "$OUT/gate"`)
+		mkfifo(t, out+"/gate")
+		x := b.start(spec, far())
+		b.until("daemon ticks", func() bool { return content(out+"/ticks") != "" })
+		for range 3 {
+			b.run(script(`sleep 60 & setsid sleep 60 & exit 0`))
+		}
+		before := content(out + "/ticks")
+		b.until("daemon lives", func() bool { return len(content(out+"/ticks")) > len(before) })
+		if err := os.WriteFile(out+"/gate", []byte("\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if e := b.exit(x); e.Outcome.ExitCode != 0 {
+			t.Errorf("%+v", e.Outcome)
+		}
+		b.nothingLeft(x)
+		silent(t, out+"/ticks")
+	})
+}
+
+// C29: the end of the command's own process is the end, whatever it left behind.
+func TestEndsWithItsOwnProcess(t *testing.T) {
+	bothWays(t, func(t *testing.T, change func(*Config)) {
+		b := newBench(t, change)
+		for _, c := range []struct {
+			text string
+			code int
+		}{
+			{`sleep 300 & echo done; exit 0`, 0},
+			{`sleep 300 & echo done; exit 3`, 3},
+			{`(while :; do echo child; sleep 0.05; done) & echo done; exit 0`, 0},
+			{`setsid sleep 300 & echo done; exit 0`, 0},
+			{`(trap '' TERM HUP; sleep 300) & echo done`, 0},
+		} {
+			spec := script(c.text)
+			spec.Stages[0].Timeout = 5 * task.Second
+			begin := time.Now()
+			x, e := b.run(spec)
+			if took := time.Since(begin); took > 3*time.Second {
+				t.Errorf("%s: took %s", c.text, took)
+			}
+			if e.Outcome.End != task.EndExited || e.Outcome.ExitCode != c.code || !strings.Contains(b.log(x, "stdout"), "done\n") {
+				t.Errorf("%s: %+v, log %q", c.text, e.Outcome, b.log(x, ""))
+			}
+			b.nothingLeft(x)
+		}
+	})
+}
+
+// A stranger that holds the output pipe, which no search can connect with the attempt, delays its end by a moment only; what
+// was written before is kept.
+func TestStrangerHoldsThePipe(t *testing.T) {
+	b := newBench(t)
+	spec, out := withOut(b, `echo $$ > "$OUT/pid"; read x < "$OUT/gate"; yes line | head -n 5000; exit 4`)
+	mkfifo(t, out+"/gate")
+	x := b.start(spec, far())
+	b.until("pid", func() bool { return strings.HasSuffix(content(out+"/pid"), "\n") })
+	pipe, err := os.OpenFile("/proc/"+strings.TrimSpace(content(out+"/pid"))+"/fd/1", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	if err := os.WriteFile(out+"/gate", []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.exit(x); e.Outcome.ExitCode != 4 {
+		t.Errorf("%+v", e.Outcome)
+	}
+	if got := b.log(x, "stdout"); got != strings.Repeat("line\n", 5000) {
+		t.Errorf("%d bytes of output", len(got))
+	}
+}
+
+func TestStopReasons(t *testing.T) {
+	b := newBench(t)
+	for _, c := range []struct {
+		reason task.StopReason
+		grace  task.Millis
+		end    task.End
+		said   string
+	}{
+		{task.StopCancel, 5000, task.EndCancelled, "cancel\n"},
+		{task.StopTimeout, 5000, task.EndTimeout, "timeout\n"},
+		{task.StopStalled, 5000, task.EndStalled, "stalled\n"},
+		{task.StopLeaseLost, 5000, task.EndLeaseLost, "lease_lost\n"},
+		{task.StopDrain, 5000, task.EndDrained, "drain\n"},
+		{task.StopShutdown, 5000, task.EndShutdown, "shutdown\n"},
+		{task.StopFenced, 0, task.EndLeaseLost, ""},
+	} {
+		spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 0' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+		x := b.start(spec, far())
+		b.until("ready", func() bool { return content(out+"/ready") != "" })
+		b.r.Stop(x, c.reason, c.grace)
+		b.r.Stop(x, task.StopDrain, 60_000) // a later, milder order changes nothing
+		e := b.exit(x)
+		if e.Outcome.End != c.end || b.log(x, "stdout") != c.said {
+			t.Errorf("%s: %+v, said %q", c.reason, e.Outcome, b.log(x, ""))
+		}
+		if (e.Outcome.Signal == 9) != (c.grace == 0) {
+			t.Errorf("%s: signal %d", c.reason, e.Outcome.Signal)
+		}
+		b.nothingLeft(x)
+	}
+}
+
+func TestShorterGraceCounts(t *testing.T) {
+	b := newBench(t)
+	spec, out := withOut(b, `trap '' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+	x := b.start(spec, far())
+	b.until("ready", func() bool { return content(out+"/ready") != "" })
+	b.r.Stop(x, task.StopDrain, 60_000)
+	b.r.Stop(x, task.StopCancel, 50)
+	if e := b.exit(x); e.Outcome.End != task.EndDrained || e.Outcome.Signal != 9 {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+func TestStopBeforeItStarts(t *testing.T) {
+	b := newBench(t)
+	b.run(command("true"))
+	x := b.start(script(`echo never > "$LANJOBS_DIR/../never"; sleep 60`), far())
+	b.r.Stop(x, task.StopCancel, 0)
+	if e := b.exit(x); e.Outcome.End != task.EndCancelled {
+		t.Errorf("%+v", e.Outcome)
+	}
+	b.nothingLeft(x)
+	past := deadlinesIn(-time.Second, -time.Millisecond)
+	x = b.start(script(`echo ran`), past)
+	if e := b.exit(x); e.Outcome.End != task.EndLeaseLost {
+		t.Errorf("lapsed before its start: %+v", e.Outcome)
+	}
+	if _, err := readLogPiece(b.r.logDir(), LogQuery{Execution: x}, streamBoth); err == nil {
+		t.Error("it ran")
+	}
+}
+
+// I2 in quiet times: SIGTERM at Term, SIGKILL at Kill, and a renewal moves both.
+func TestDeadlines(t *testing.T) {
+	b := newBench(t)
+	spec, out := withOut(b, `trap 'date +%s%N > "$OUT/term"; cat "$LANJOBS_STOP"' TERM; echo > "$OUT/ready"; while :; do sleep 0.005; date +%s%N > "$OUT/tick.new"; mv "$OUT/tick.new" "$OUT/tick"; done`)
+	x := b.start(spec, deadlinesIn(600*time.Millisecond, 700*time.Millisecond))
+	b.until("ready", func() bool { return content(out+"/ready") != "" })
+	now := time.Now()
+	b.r.Extend(x, deadlinesIn(900*time.Millisecond, 1200*time.Millisecond))
+	b.r.Extend(x, deadlinesIn(100*time.Millisecond, 200*time.Millisecond)) // a late acknowledgement shortens nothing
+	e := b.exit(x)
+	if e.Outcome.End != task.EndLeaseLost || e.Outcome.Signal != 9 || b.log(x, "stdout") != "lease_lost\n" {
+		t.Errorf("%+v %q", e.Outcome, b.log(x, ""))
+	}
+	nanos := func(file string) time.Duration {
+		n, err := strconv.ParseInt(strings.TrimSpace(content(filepath.Join(out, file))), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Unix(0, n).Sub(now)
+	}
+	if at := nanos("term"); at < 890*time.Millisecond || at > 1190*time.Millisecond {
+		t.Errorf("SIGTERM after %s, want 900ms", at)
+	}
+	if at := nanos("tick"); at < 1000*time.Millisecond || at > 1250*time.Millisecond {
+		t.Errorf("last tick after %s, want up to 1.2s", at)
+	}
+}
+
+func TestManyAtOnceEndOnce(t *testing.T) {
+	b := newBench(t)
+	var xs []task.ExecutionID
+	for i := range 200 {
+		xs = append(xs, b.start(script(fmt.Sprintf(`echo %d; [ %d -lt 190 ]`, i, i)), far()))
+	}
+	for i, x := range xs {
+		e := b.exit(x)
+		if got := b.log(x, ""); got != itoa(i)+"\n" {
+			t.Errorf("%d: log %q", i, got)
+		}
+		if failed := e.Outcome.ExitCode != 0; failed != (i >= 190) || failed && e.Outcome.Tail != itoa(i)+"\n" {
+			t.Errorf("%d: %+v", i, e.Outcome)
+		}
+		b.r.Forget(x)
+	}
+	if err := b.r.Start(&task.Assignment{Job: "j000001", Token: 5}, script("true"), far()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.r.Start(&task.Assignment{Job: "j000001", Token: 5}, script("true"), far()); err == nil {
+		t.Error("one execution was started twice")
+	}
+}
+
+// The guard itself told to end, as at a shutdown of the machine: everything is told to stop, with the job's own grace.
+func TestGuardToldToEnd(t *testing.T) {
+	b := newBench(t)
+	spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 5' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+	x := b.start(spec, far())
+	b.until("ready", func() bool { return content(out+"/ready") != "" })
+	for _, pid := range guardPids(b.cfg.Dir) {
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := b.exit(x); e.Outcome.End != task.EndShutdown || b.log(x, "stdout") != "shutdown\n" {
+		t.Errorf("%+v %q", e.Outcome, b.log(x, ""))
+	}
+	noGuards(t, b.cfg.Dir)
+	if _, e := b.run(script("true")); e.Outcome.End != task.EndExited {
+		t.Errorf("after it: %+v", e.Outcome)
+	}
+}
