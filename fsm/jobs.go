@@ -1,9 +1,9 @@
 package fsm
 
-// The table of jobs by sequence number. Numbers fit an int of 32 bits, and the table is as long as the span between the
-// oldest and the newest job, not as the number of jobs that ever were.
+// The table of jobs by sequence number. Numbers fit an int of 32 bits with room to reckon, and the table is as long as the
+// span between the oldest and the newest job, not as the number of jobs that ever were.
 const (
-	maxJobSeq  = 1<<31 - 1
+	maxJobSeq  = 1 << 30
 	maxJobSpan = 1 << 28 // its table takes 8 MiB
 )
 
@@ -14,7 +14,7 @@ func (s *State) oldestJob() int {
 	return oldest
 }
 
-// rebase numbers all jobs from the beginning again, in the same order. It happens once in 2^31 jobs.
+// rebase numbers all jobs from the beginning again, in the same order. It happens once in 2^30 jobs.
 func (s *State) rebase() {
 	pages := s.oldestJob() / pageSize
 	s.jobs.pages = s.jobs.pages[pages-s.jobs.first:]

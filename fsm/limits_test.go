@@ -211,28 +211,28 @@ func TestSharedKeysAreBounded(t *testing.T) {
 
 func TestSpecsOutOfBoundsAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*task.Spec){
-		"no stages":             func(s *task.Spec) { s.Stages = nil },
-		"two of a name":         func(s *task.Spec) { s.Stages[1].Name = "a" },
-		"no name":               func(s *task.Spec) { s.Stages[1].Name = "" },
-		"no shards":             func(s *task.Spec) { s.Stages[0].Shards = 0 },
-		"too many shards":       func(s *task.Spec) { s.Stages[0].Shards = task.MaxShards },
-		"shards that overflow":  func(s *task.Spec) { s.Stages[0].Shards = math.MaxInt },
-		"needs itself":          func(s *task.Spec) { s.Stages[1].Needs = []string{"b"} },
-		"needs what is not":     func(s *task.Spec) { s.Stages[1].Needs = []string{"x"} },
-		"needs one twice":       func(s *task.Spec) { s.Stages[1].Needs = []string{"a", "a"} },
-		"needs a later":         func(s *task.Spec) { s.Stages[0].Needs = []string{"b"} },
-		"priority":              func(s *task.Spec) { s.Priority = 101 },
-		"retain":                func(s *task.Spec) { s.Retain = -1 },
-		"ttl":                   func(s *task.Spec) { s.Stages[0].Lease.TTL = 1 },
-		"attempts":              func(s *task.Spec) { s.Stages[0].Retry.Attempts = math.MaxUint16 },
-		"losses":                func(s *task.Spec) { s.Stages[0].Retry.LeaseLosses = 0 },
-		"factor":                func(s *task.Spec) { s.Stages[0].Retry.Factor = 1e300 },
-		"wait":                  func(s *task.Spec) { s.Stages[0].Retry.Max = math.MaxInt64 },
-		"percent":               func(s *task.Spec) { s.Stages[0].Success.Percent = math.MaxInt32 },
-		"parallelism":           func(s *task.Spec) { s.Stages[0].Parallelism = -1 },
-		"items":                 func(s *task.Spec) { s.Stages[0].Items = []string{"x", "y"} },
-		"when":                  func(s *task.Spec) { s.Stages[0].When = "later" },
-		"too wide a number":     func(s *task.Spec) { s.Stages[0].Retry.PermanentOn = []int{4294967} }, // made wider below
+		"no stages":            func(s *task.Spec) { s.Stages = nil },
+		"two of a name":        func(s *task.Spec) { s.Stages[1].Name = "a" },
+		"no name":              func(s *task.Spec) { s.Stages[1].Name = "" },
+		"no shards":            func(s *task.Spec) { s.Stages[0].Shards = 0 },
+		"too many shards":      func(s *task.Spec) { s.Stages[0].Shards = task.MaxShards },
+		"shards that overflow": func(s *task.Spec) { s.Stages[0].Shards = math.MaxInt },
+		"needs itself":         func(s *task.Spec) { s.Stages[1].Needs = []string{"b"} },
+		"needs what is not":    func(s *task.Spec) { s.Stages[1].Needs = []string{"x"} },
+		"needs one twice":      func(s *task.Spec) { s.Stages[1].Needs = []string{"a", "a"} },
+		"needs a later":        func(s *task.Spec) { s.Stages[0].Needs = []string{"b"} },
+		"priority":             func(s *task.Spec) { s.Priority = 101 },
+		"retain":               func(s *task.Spec) { s.Retain = -1 },
+		"ttl":                  func(s *task.Spec) { s.Stages[0].Lease.TTL = 1 },
+		"attempts":             func(s *task.Spec) { s.Stages[0].Retry.Attempts = math.MaxUint16 },
+		"losses":               func(s *task.Spec) { s.Stages[0].Retry.LeaseLosses = 0 },
+		"factor":               func(s *task.Spec) { s.Stages[0].Retry.Factor = 1e300 },
+		"wait":                 func(s *task.Spec) { s.Stages[0].Retry.Max = math.MaxInt64 },
+		"percent":              func(s *task.Spec) { s.Stages[0].Success.Percent = math.MaxInt32 },
+		"parallelism":          func(s *task.Spec) { s.Stages[0].Parallelism = -1 },
+		"items":                func(s *task.Spec) { s.Stages[0].Items = []string{"x", "y"} },
+		"when":                 func(s *task.Spec) { s.Stages[0].When = "later" },
+		"too wide a number":    func(s *task.Spec) { s.Stages[0].Retry.PermanentOn = []int{4294967} }, // made wider below
 	} {
 		spec := task.Spec{Name: "x", Priority: 50, Stages: []task.StageSpec{stage("a", 1), stage("b", 1, "a")}}
 		spoil(&spec)
@@ -257,7 +257,15 @@ func TestNumbersFitReplicasOf32Bits(t *testing.T) {
 			t.Errorf("%d is read as %d", c.in, got)
 		}
 		e = &enc{}
-		e.rec(func(e *enc) { e.str("exited"); e.i64(c.in); e.num(0); e.i64(0); e.i64(0); e.str(""); e.str("") })
+		e.rec(func(e *enc) {
+			e.str("exited")
+			e.i64(c.in)
+			e.num(0)
+			e.i64(0)
+			e.i64(0)
+			e.str("")
+			e.str("")
+		})
 		if got := decOutcome(&dec{b: e.b}); int64(got.ExitCode) != c.code || got.End != task.EndExited {
 			t.Errorf("exit code %d is read as %d", c.in, got.ExitCode)
 		}
@@ -322,11 +330,14 @@ func TestJobsAreNumberedAnewBeforeTheNumbersEnd(t *testing.T) {
 	for range 60 {
 		w.step(w.batch())
 	}
-	far := (maxJobSeq - w.s.jobs.n) / pageSize * pageSize // as after 2^31 jobs
+	far := (maxJobSeq - w.s.jobs.n) / pageSize * pageSize // as after 2^30 jobs
 	shift := func(s *State) {
 		frozen, before := s.Snapshot(), s.Digest()
 		s.jobs.first += far / pageSize
 		s.jobs.n += far
+		for s.jobs.n < maxJobSeq-10 {
+			s.jobs.push(nil, s.epoch) // submitted and collected since
+		}
 		s.Jobs(func(j *Job) bool { s.mutJob(j.Seq + far).Seq = j.Seq + far; return true })
 		s.index()
 		if err := s.Check(); err != nil {
@@ -339,7 +350,7 @@ func TestJobsAreNumberedAnewBeforeTheNumbersEnd(t *testing.T) {
 	shift(w.s)
 	shift(w.twin)
 	w.restore()
-	for range pageSize + 30 {
+	for range 60 {
 		w.step(w.batch(w.submit(), w.command()))
 	}
 	w.restore()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -25,7 +27,10 @@ func (m *machine) run(ctx context.Context) error {
 		m.wire.start(part, m)
 	}
 	if !m.cfg.Embedded {
-		part(m.socket.serve)
+		part(func(ctx context.Context) error {
+			m.awaitOwnLead(ctx)
+			return m.socket.serve(ctx)
+		})
 	}
 	m.log.Info("node runs", "node", m.identity.Name, "id", m.identity.NodeID, "cluster", m.identity.Cluster.Name, "version", m.cfg.Version)
 
@@ -44,6 +49,34 @@ func (m *machine) run(ctx context.Context) error {
 	end(context.Canceled)
 	parts.Wait()
 	return result
+}
+
+// ownLeadTimeout is how long the first client of a machine that is alone in its cluster waits until it leads.
+const ownLeadTimeout = 3 * time.Second
+
+// awaitOwnLead lets a sole voter win its election and work before clients are answered: a person who has just typed init should
+// not read "no leader". A machine that needs others answers at once.
+func (m *machine) awaitOwnLead(ctx context.Context) {
+	if len(m.core.Servers()) != 1 || !m.core.HasCopy() {
+		return
+	}
+	ctx, cancel := transport.WithTimeout(ctx, m.clock, ownLeadTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
+		changed := m.core.Changed()
+		ready := false
+		m.core.Read(func(s *fsm.State) {
+			n := s.Node(m.identity.NodeID)
+			ready = n != nil && n.Incarnation == m.incarnation && s.Cluster.ID == m.identity.Cluster.ID
+		})
+		if ready {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // giveBack hands leadership over, stops what runs and has it reported, so that it goes on elsewhere at once (R7, R16).

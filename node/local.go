@@ -108,23 +108,12 @@ func (p peers) Members() []api.Member {
 				e.Addresses = m.wire.gossip.Addrs()
 			} else {
 				e.Addresses = m.wire.book.Lookup(id)
-				if !m.wire.gossip.Alive(id) {
-					e.Away = m.wire.away(id, m.clock)
-				}
+				e.Away = m.wire.away(id, m.clock.Awake())
 			}
 		}
 		out = append(out, *e)
 	}
 	return out
-}
-
-// away is how long ago the book last heard of a node.
-func (w *wire) away(id task.NodeID, clock task.Clock) time.Duration {
-	p, ok := w.book.Peer(id)
-	if !ok {
-		return 0
-	}
-	return max(clock.Wall().Sub(p.Seen), time.Second)
 }
 
 // Init makes this machine the first member of a cluster: its identity is written, then the node is built anew with its jobs.

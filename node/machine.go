@@ -28,20 +28,21 @@ import (
 // machine is one life of a node on one machine: every real part, built in one straight line by buildMachine and taken down in
 // reverse by close.
 type machine struct {
-	cfg      Config
-	log      *slog.Logger
-	clock    task.Clock
-	identity *transport.Identity
-	settings Settings
-	store    *localStore
-	audit    *observe.Audit
-	wire     *wire // nil on a this-machine-only node
-	layer    *transport.RaftLayer
-	caller   *transport.Client
-	core     *Core
-	runner   *runner.Runner
-	api      *api.API
-	socket   socketDoor
+	cfg         Config
+	log         *slog.Logger
+	clock       task.Clock
+	identity    *transport.Identity
+	settings    Settings
+	incarnation uint64 // this start of the agent
+	store       *localStore
+	audit       *observe.Audit
+	wire        *wire // nil on a this-machine-only node
+	layer       *transport.RaftLayer
+	caller      *transport.Client
+	core        *Core
+	runner      *runner.Runner
+	api         *api.API
+	socket      socketDoor
 
 	once     sync.Once     // the first of init and leave counts
 	restart  chan struct{} // closed by init: build anew
@@ -79,8 +80,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err := m.openFolder(); err != nil {
 		return m, err
 	}
-	incarnation, err := m.store.NextIncarnation()
-	if err != nil {
+	if m.incarnation, err = m.store.NextIncarnation(); err != nil {
 		return m, err
 	}
 	if err := m.openAudit(ctx); err != nil {
@@ -94,7 +94,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 		return m, err
 	}
 	m.core, err = NewCore(Parts{
-		Self: m.identity.NodeID, Info: m.info, Incarnation: incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
+		Self: m.identity.NodeID, Info: m.info, Incarnation: m.incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
 		NewJobID: newJobID, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
 		Stuck: func(err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
@@ -202,6 +202,9 @@ func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
 		return nil, nil, errors.Join(err, stores.Close())
 	}
 	cfg := RaftConfig(m.identity.NodeID, m.cfg.Tempo, worst, m.log)
+	if m.wire == nil { // one voter for good: nobody to wait for
+		cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = aloneTimeout, aloneTimeout, aloneTimeout
+	}
 	trans := transport.NewRaftTransport(m.layer)
 	if !stores.HasLog() && (!m.identity.Member() || m.founds()) {
 		if err := Genesis(cfg, stores, trans); err != nil {
@@ -280,6 +283,9 @@ func newJobID() task.JobID {
 	}
 	return task.JobID(id)
 }
+
+// aloneTimeout is Raft's tempo on a this-machine-only node.
+const aloneTimeout = 30 * time.Millisecond
 
 // orderlyTimeout bounds an orderly end beyond the grace of what runs.
 const orderlyTimeout = 5 * time.Second

@@ -32,7 +32,9 @@ type lab struct {
 	t       *testing.T
 	net     *memnet.Network
 	guarded bool // false = control run
-	nodes   map[task.NodeID]*labNode
+	// inFlight is MaxRPCsInFlight of the library's transport; 1 = no pipelines.
+	inFlight int
+	nodes    map[task.NodeID]*labNode
 	// resolve tells which machine really answers when from dials to; nil = to.
 	resolve func(from, to task.NodeID) task.NodeID
 	admit   func(task.NodeID, transport.Session) error
@@ -140,6 +142,7 @@ func (n *labNode) connect() {
 	if !n.lab.guarded {
 		n.trans = &plainTransport{NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: plainStream{ln, n}, MaxPool: 3, Timeout: transport.RaftTimeout, Logger: transport.HCLog(silent),
+			MaxRPCsInFlight: n.lab.inFlight,
 		})}
 		return
 	}

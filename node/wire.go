@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
+	"time"
 
 	"lanjobs/node/api"
 	"lanjobs/task"
@@ -21,6 +23,35 @@ type wire struct {
 	dialer *transport.Dialer
 	gossip *transport.Gossip
 	raft   net.Listener
+
+	mu      sync.Mutex
+	started time.Duration
+	lost    map[task.NodeID]time.Duration // Awake() when gossip lost a node; hints for status pages
+}
+
+// saw notes that gossip has found or lost a node.
+func (w *wire) saw(id task.NodeID, alive bool, now time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if alive {
+		delete(w.lost, id)
+	} else {
+		w.lost[id] = now
+	}
+}
+
+// away is how long a node has not been heard of; 0 = it answers.
+func (w *wire) away(id task.NodeID, now time.Duration) time.Duration {
+	if w.gossip.Alive(id) {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.lost[id]
+	if !ok {
+		at = w.started // not met since this start
+	}
+	return max(now-at, time.Millisecond)
 }
 
 // openNetwork makes the ways to other nodes. A this-machine-only node has none, and nothing listens.
@@ -74,7 +105,7 @@ func (m *machine) openWire() (*wire, error) {
 		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the cluster port cannot be opened: %v", err), "If another program uses it, choose another: --listen ADDR:PORT")
 	}
 	m.later(func() error { _ = tcp.Close(); _ = udp.Close(); return nil }) // a second close is no error worth telling
-	w := &wire{}
+	w := &wire{started: m.clock.Awake(), lost: map[task.NodeID]time.Duration{}}
 	if w.book, err = transport.OpenBook(bookStore{m.store}, m.clock, m.log); err != nil {
 		return nil, err
 	}
@@ -92,7 +123,8 @@ func (m *machine) openWire() (*wire, error) {
 		},
 		Listen: addr, UDP: udp, Streams: transport.NewGossipStreams(w.mux, w.dialer), Book: w.book,
 		Seeds: func() []string { return m.settings.Seeds }, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
-		Changed: func(task.NodeID, bool) {
+		Changed: func(id task.NodeID, alive bool) {
+			w.saw(id, alive, m.clock.Awake())
 			if m.core != nil {
 				m.core.lookAtSeats()
 			}

@@ -68,7 +68,7 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if p := r.URL.Path; !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		a.nothingHere(w, r)
+		problemReply(nothingAt(p)).send(w)
 		return
 	}
 	a.mux.ServeHTTP(w, r)
@@ -85,10 +85,14 @@ func (a *API) nothingHere(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		problemReply(task.NewProblem(task.ErrNotFound, "nothing is at "+shown(r.URL.Path), "")).send(w)
+		problemReply(nothingAt(r.URL.Path)).send(w)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	problemReply(&statusError{http.StatusMethodNotAllowed, task.NewProblem(task.ErrInvalid,
 		shown(r.URL.Path)+" knows only "+strings.Join(allowed, ", "), "")}).send(w)
+}
+
+func nothingAt(path string) error {
+	return task.NewProblem(task.ErrNotFound, "nothing is at "+shown(path), "")
 }

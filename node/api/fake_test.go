@@ -377,3 +377,8 @@ func (a *answer) golden(name string) {
 		a.t.Errorf("%s differs (go test -update writes it anew):\n%s", path, out.String())
 	}
 }
+
+type nodeID = task.NodeID
+
+func outputRef(job task.JobID) task.ShardRef { return task.ShardRef{Job: job} }
+func kv(name, value string) task.KV          { return task.KV{Name: name, Value: value} }

@@ -56,6 +56,8 @@ func (v *view) judge(spec *task.StageSpec) []machine {
 			m.keeps, m.why, m.fix, m.nearly = unmet, "does not meet "+requirements(lacking), labelFix(m.name, lacking), v.nearly(lacking, &info)
 			if len(m.nearly) > 0 {
 				m.why += " (" + strings.Join(m.nearly, ", ") + ")"
+			} else if m.fix != "" {
+				m.fix = "if it does: " + m.fix
 			}
 		case n.Incarnation == 0:
 			m.keeps, m.why, m.fix = unborn, "was admitted but has not started yet", "start lanjobs on it"

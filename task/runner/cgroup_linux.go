@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +30,8 @@ type cgroupSlot struct {
 	dir   string
 	fd    int // of the directory, for clone
 	procs int // of cgroup.procs, kept open: empty is asked at every end
+	// killed: kernels were seen (6.18) that kill whatever is cloned into a group after its cgroup.kill was written once.
+	killed atomic.Bool
 }
 
 // openCgroups returns nil where control groups of version 2 are missing or not ours to use.
@@ -41,12 +45,27 @@ func openCgroups(id string) *cgroupPool {
 		return nil
 	}
 	slot := p.get()
-	if slot == nil || unix.Access(filepath.Join(slot.dir, "cgroup.kill"), unix.W_OK) != nil { // since Linux 5.14
+	if slot == nil || !slot.works() {
+		p.put(slot)
 		p.close(func() {})
 		return nil
 	}
 	p.put(slot)
 	return p
+}
+
+// works tries it once: the right to make a group is not yet the right to start something in it. Nothing else waits for children yet.
+func (s *cgroupSlot) works() bool {
+	if unix.Access(filepath.Join(s.dir, "cgroup.kill"), unix.W_OK) != nil { // since Linux 5.14
+		return false
+	}
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", ":"}, &syscall.ProcAttr{Sys: commandAttr(s)})
+	if err != nil {
+		return false
+	}
+	var ws syscall.WaitStatus
+	_, err = syscall.Wait4(pid, &ws, 0, nil)
+	return err == nil && ws.Exited()
 }
 
 // ownCgroup is the directory of this process's group.
@@ -108,21 +127,22 @@ func makeSlot(dir string) (*cgroupSlot, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	return &cgroupSlot{dir, fd, procs}, nil
+	return &cgroupSlot{dir: dir, fd: fd, procs: procs}, nil
 }
 
-// put takes a slot back. One that still holds an unkillable process is not used again.
+// put takes a slot back. One that was killed, or still holds a process that does not die, is not used again.
 func (p *cgroupPool) put(s *cgroupSlot) {
 	if s == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.empty() {
+	if s.empty() && !s.killed.Load() {
 		p.free = append(p.free, s)
 		return
 	}
 	s.release()
+	_ = unix.Rmdir(s.dir) // busy if it still holds something; close tries again
 }
 
 // refuse stops the use of groups for good: the system lets us make them but start nothing in them.
@@ -156,6 +176,7 @@ func (s *cgroupSlot) empty() bool {
 
 func (s *cgroupSlot) kill() {
 	if s != nil {
+		s.killed.Store(true)
 		_ = os.WriteFile(filepath.Join(s.dir, "cgroup.kill"), []byte("1"), 0)
 	}
 }

@@ -18,11 +18,11 @@ import (
 // three children as in C27: one plain, one that ignores SIGTERM, one in a session of its own; with a shell that dies of SIGTERM, or
 // not. All tick into the file "ticks" of the working directory.
 const family = `
-tick() { while :; do echo "$1" >> "$OUT/ticks"; sleep 0.02; done; }
+tick() { while :; do echo "$1" >> "$OUT/ticks"; sleep 0.02 || :; done; }
 tick plain &
 (trap '' TERM; tick deaf) &
 export OUT
-setsid sh -c 'while :; do echo session >> "$OUT/ticks"; sleep 0.02; done' &
+setsid sh -c 'while :; do echo session >> "$OUT/ticks"; sleep 0.02 || :; done' &
 `
 
 func withOut(b *bench, text string) (*task.Spec, string) {
@@ -56,7 +56,7 @@ func TestTimeoutKillsTheWholeTree(t *testing.T) {
 		b := newBench(t, change)
 		for name, main := range map[string]string{
 			"shell dies of SIGTERM": `wait`,
-			"shell ignores SIGTERM": `trap 'cat "$LANJOBS_STOP"' TERM; while :; do wait; done`,
+			"shell ignores SIGTERM": `trap 'cat "$LANJOBS_STOP"' TERM; while :; do wait || :; done`,
 		} {
 			spec, out := withOut(b, family+main)
 			spec.Stages[0].Timeout = 300
@@ -89,7 +89,7 @@ func TestHiddenDaemonDiesWithItsAttempt(t *testing.T) {
 		b := newBench(t, change)
 		for _, end := range []string{"exit 0", "sleep 60"} {
 			spec, out := withOut(b, `
-env -i OUT="$OUT" setsid sh -c '(while :; do echo hidden >> "$OUT/ticks"; sleep 0.02; done) &'
+env -i OUT="$OUT" setsid sh -c '(while :; do echo hidden >> "$OUT/ticks"; sleep 0.02 || :; done) &'
 until [ -s "$OUT/ticks" ]; do sleep 0.01; done
 `+end)
 			spec.Stages[0].Timeout = 400
@@ -105,7 +105,7 @@ func TestNeighboursDaemonLives(t *testing.T) {
 	bothWays(t, func(t *testing.T, change func(*Config)) {
 		b := newBench(t, change)
 		spec, out := withOut(b, `
-setsid sh -c '(echo $$ > "$OUT/pid"; while :; do echo daemon >> "$OUT/ticks"; sleep 0.02; done) &'
+setsid sh -c '(echo $$ > "$OUT/pid"; while :; do echo daemon >> "$OUT/ticks"; sleep 0.02 || :; done) &'
 read x < "$OUT/gate"`)
 		mkfifo(t, out+"/gate")
 		x := b.start(spec, far())
@@ -195,7 +195,7 @@ func TestStopReasons(t *testing.T) {
 		{task.StopShutdown, 5000, task.EndShutdown, "shutdown\n"},
 		{task.StopFenced, 0, task.EndLeaseLost, ""},
 	} {
-		spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 0' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+		spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 0' TERM; echo > "$OUT/ready"; while :; do sleep 0.01 || :; done`)
 		x := b.start(spec, far())
 		b.until("ready", func() bool { return content(out+"/ready") != "" })
 		b.r.Stop(x, c.reason, c.grace)
@@ -213,7 +213,7 @@ func TestStopReasons(t *testing.T) {
 
 func TestShorterGraceCounts(t *testing.T) {
 	b := newBench(t)
-	spec, out := withOut(b, `trap '' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+	spec, out := withOut(b, `trap '' TERM; echo > "$OUT/ready"; while :; do sleep 0.01 || :; done`)
 	x := b.start(spec, far())
 	b.until("ready", func() bool { return content(out+"/ready") != "" })
 	b.r.Stop(x, task.StopDrain, 60_000)
@@ -245,7 +245,7 @@ func TestStopBeforeItStarts(t *testing.T) {
 // I2 in quiet times: SIGTERM at Term, SIGKILL at Kill, and a renewal moves both.
 func TestDeadlines(t *testing.T) {
 	b := newBench(t)
-	spec, out := withOut(b, `trap 'date +%s%N > "$OUT/term"; cat "$LANJOBS_STOP"' TERM; echo > "$OUT/ready"; while :; do sleep 0.005; date +%s%N > "$OUT/tick.new"; mv "$OUT/tick.new" "$OUT/tick"; done`)
+	spec, out := withOut(b, `trap 'date +%s%N > "$OUT/term"; cat "$LANJOBS_STOP"' TERM; echo > "$OUT/ready"; while :; do sleep 0.005 || :; date +%s%N > "$OUT/tick.new" && mv "$OUT/tick.new" "$OUT/tick" || :; done`)
 	x := b.start(spec, deadlinesIn(600*time.Millisecond, 700*time.Millisecond))
 	b.until("ready", func() bool { return content(out+"/ready") != "" })
 	now := time.Now()
@@ -297,7 +297,7 @@ func TestManyAtOnceEndOnce(t *testing.T) {
 // The guard itself told to end, as at a shutdown of the machine: everything is told to stop, with the job's own grace.
 func TestGuardToldToEnd(t *testing.T) {
 	b := newBench(t)
-	spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 5' TERM; echo > "$OUT/ready"; while :; do sleep 0.01; done`)
+	spec, out := withOut(b, `trap 'cat "$LANJOBS_STOP"; exit 5' TERM; echo > "$OUT/ready"; while :; do sleep 0.01 || :; done`)
 	x := b.start(spec, far())
 	b.until("ready", func() bool { return content(out+"/ready") != "" })
 	for _, pid := range guardPids(b.cfg.Dir) {

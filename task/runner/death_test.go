@@ -1,0 +1,419 @@
+//go:build linux
+
+package runner
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lanjobs/task"
+)
+
+// place is a runner's folder whose agents are processes that may be killed, and a folder for what tasks write.
+type place struct {
+	t        *testing.T
+	dir, out string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir := shortDir(t)
+	p := &place{t: t, dir: filepath.Join(dir, "run"), out: filepath.Join(dir, "out")}
+	for _, d := range []string{p.dir, p.out} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, pid := range guardPids(p.dir) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		until(t, "guards gone", func() bool { return len(guardPids(p.dir)) == 0 })
+	})
+	return p
+}
+
+func (p *place) spec(text string) *task.Spec {
+	s := script(text)
+	s.Stages[0].Env = []task.KV{{Name: "OUT", Value: p.out}}
+	return s
+}
+
+func (p *place) read(name string) string { return content(filepath.Join(p.out, name)) }
+
+func (p *place) wait(name string) string {
+	p.t.Helper()
+	until(p.t, name, func() bool { return strings.HasSuffix(p.read(name), "\n") })
+	return strings.TrimSpace(p.read(name))
+}
+
+func (p *place) gate() {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.out, "gate"), []byte("go\n"), 0); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) guard() int {
+	p.t.Helper()
+	pids := guardPids(p.dir)
+	if len(pids) != 1 {
+		p.t.Fatalf("guards: %v", pids)
+	}
+	return pids[0]
+}
+
+func (p *place) signal(pid int, s syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// nothing checks that no process of the folder's attempts is left.
+func (p *place) nothing() {
+	p.t.Helper()
+	procs, err := listProcs()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, proc := range procs {
+		if x := claimOf(proc.pid, markPrefix(p.dir)); x != "" {
+			p.t.Errorf("process %d of %s is left", proc.pid, x)
+		}
+	}
+}
+
+// stamps is a task that writes the time every few milliseconds, and ends for nobody but SIGKILL; in a shell whose clock is the
+// same as ours.
+const stamps = `trap '' TERM; echo $$ > "$OUT/pid"; exec python3 -c '
+import os, time, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+f = os.open(os.environ["OUT"] + "/stamps", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+while True:
+    os.write(f, b"%d\n" % time.time_ns())
+    time.sleep(0.002)
+'`
+
+func (p *place) lastStamp() time.Time {
+	p.t.Helper()
+	lines := strings.Fields(p.read("stamps"))
+	if len(lines) == 0 {
+		p.t.Fatal("no stamps")
+	}
+	n, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return time.Unix(0, n)
+}
+
+func first() *task.Assignment { return &task.Assignment{Job: "j000001", Attempt: 1, Token: 1<<40 | 1} }
+
+// R14, R44: a killed agent takes nothing along; the next one finds the same process and hears of its end.
+func TestAgentKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mkfifo(t, p.out+"/gate")
+	a := newAgent(t, p.dir)
+	as := first()
+	as.Checkpoint = &task.Checkpoint{Seq: 4, Data: []byte("four")}
+	x := a.start(as, p.spec(`echo before; echo $$ > "$OUT/pid"; read go < "$OUT/gate"
+echo five | curl -fsS --unix-socket "$LANJOBS_SOCKET" http://task/v1/checkpoint -T - > "$OUT/saved"
+echo n=1 >> "$LANJOBS_OUTPUT"; echo after`), time.Hour, time.Hour)
+	pid := p.wait("pid")
+	a.kill()
+	a = newAgent(t, p.dir)
+	if len(a.held) != 1 || !a.held[0].Running || a.held[0].Assignment.Execution() != x || a.held[0].Deadlines.Kill == 0 {
+		t.Fatalf("held %+v", a.held)
+	}
+	if cp := a.held[0].Assignment.Checkpoint; cp == nil || cp.Seq != 4 || string(cp.Data) != "four" {
+		t.Errorf("checkpoint %+v", cp)
+	}
+	if _, err := os.Stat("/proc/" + pid); err != nil {
+		t.Fatal("the process is gone:", err)
+	}
+	p.gate()
+	e := a.exit(x)
+	if e.Outcome.End != task.EndExited || e.Outcome.ExitCode != 0 || len(e.Outputs) != 1 || e.Assignment.Job != as.Job {
+		t.Errorf("%+v", e)
+	}
+	if got := p.read("saved"); got != `{"seq":1}`+"\n" {
+		t.Errorf("the endpoint after reattaching said %q", got)
+	}
+	if got := readAll(t, logDir(p.dir), x, streamOut); got != "before\nafter\n" {
+		t.Errorf("log %q", got)
+	}
+	a.tell(order{Do: "forget", X: x})
+	until(t, "forgotten", func() bool { _, err := os.Stat(filepath.Join(p.dir, "attempt", string(x))); return os.IsNotExist(err) })
+	a.kill()
+	if a = newAgent(t, p.dir); len(a.held) != 0 {
+		t.Errorf("held after Forget: %+v", a.held)
+	}
+}
+
+// An end while the agent was down is delivered later, and again to each agent until it is forgotten, also after the guard has left.
+func TestEndWhileAgentIsDown(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mkfifo(t, p.out+"/gate")
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"; echo bye; exit 4`), time.Hour, time.Hour)
+	p.wait("pid")
+	a.kill()
+	p.gate()
+	for _, what := range []string{"guard lives", "guard left"} {
+		if what == "guard left" {
+			noGuards(t, p.dir) // its idle time is a second here
+		} else {
+			until(t, "process gone", func() bool { return len(marked(p.dir, x)) == 0 })
+		}
+		a = newAgent(t, p.dir)
+		e := a.exit(x)
+		if e.Outcome.ExitCode != 4 || e.Outcome.Tail != "bye\n" {
+			t.Errorf("%s: %+v", what, e.Outcome)
+		}
+		if len(a.held) != 1 || a.held[0].Running && what == "guard left" {
+			t.Errorf("%s: held %+v", what, a.held)
+		}
+		a.kill()
+	}
+	a = newAgent(t, p.dir)
+	a.exit(x)
+	a.tell(order{Do: "forget", X: x})
+	until(t, "journal gone", func() bool { f, _ := filepath.Glob(guardDir(p.dir) + "/*.journal"); return len(f) == 0 })
+}
+
+// A frozen agent cannot renew; the guard needs nobody to obey the deadline.
+func TestAgentFrozen(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	begin := time.Now()
+	x := a.start(first(), p.spec(stamps), 1200*time.Millisecond, 1400*time.Millisecond)
+	p.wait("stamps")
+	a.signal(syscall.SIGSTOP)
+	until(t, "killed", func() bool { return len(marked(p.dir, x)) == 0 })
+	if over := p.lastStamp().Sub(begin) - 1400*time.Millisecond; over > 250*time.Millisecond {
+		t.Errorf("acted %s after its kill", over)
+	}
+	if got := content(filepath.Join(p.dir, "attempt", string(x)+".stop")); got != "lease_lost\n" {
+		t.Errorf("stop file %q", got)
+	}
+	a.signal(syscall.SIGCONT)
+	if e := a.exit(x); e.Outcome.End != task.EndLeaseLost {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+// I2: after a freeze of agent and guard, with the task going on, it dies within 250 ms of the thaw of both, or of the guard alone.
+func TestBothFrozen(t *testing.T) {
+	for _, who := range []string{"both", "guard"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			a := newAgent(t, p.dir)
+			x := a.start(first(), p.spec(stamps), time.Second, 1100*time.Millisecond)
+			p.wait("stamps")
+			guard := p.guard()
+			a.signal(syscall.SIGSTOP)
+			p.signal(guard, syscall.SIGSTOP)
+			time.Sleep(2500 * time.Millisecond) // the freeze itself
+			thaw := time.Now()
+			if thaw.Sub(p.lastStamp()) > 200*time.Millisecond {
+				t.Fatal("the task did not outlive its deadline in the freeze")
+			}
+			p.signal(guard, syscall.SIGCONT)
+			if who == "guard" {
+				until(t, "killed", func() bool { return len(marked(p.dir, x)) == 0 })
+			}
+			a.signal(syscall.SIGCONT)
+			if e := a.exit(x); e.Outcome.End != task.EndLeaseLost || e.Outcome.Signal != 9 {
+				t.Errorf("%+v", e.Outcome)
+			}
+			after := p.lastStamp().Sub(thaw)
+			t.Logf("last act %s after the thaw", after)
+			if after > 250*time.Millisecond {
+				t.Errorf("acted %s after the thaw", after)
+			}
+			p.nothing()
+		})
+	}
+}
+
+// A guard frozen alone: the agent kills at the deadline, reports the end itself, and only once.
+func TestGuardFrozen(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	begin := time.Now()
+	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), 1000*time.Millisecond, 1200*time.Millisecond)
+	p.wait("stamps")
+	guard := p.guard()
+	p.signal(guard, syscall.SIGSTOP)
+	late := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`echo ran > "$OUT/late"`), 1000*time.Millisecond, 1200*time.Millisecond)
+	ends := map[task.ExecutionID]task.End{}
+	for len(ends) < 2 {
+		w := a.hear()
+		ends[w.Exit.Assignment.Execution()] = w.Exit.Outcome.End
+	}
+	if ends[x] != task.EndLeaseLost || ends[late] != task.EndLeaseLost {
+		t.Errorf("ends %v", ends)
+	}
+	if over := p.lastStamp().Sub(begin) - 1200*time.Millisecond; over > 250*time.Millisecond {
+		t.Errorf("acted %s after its kill", over)
+	}
+	p.nothing()
+	p.signal(guard, syscall.SIGCONT)
+	third := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 3}, p.spec(`true`), time.Hour, time.Hour)
+	if w := a.hear(); w.Exit.Assignment.Execution() != third { // nothing of the first two any more
+		t.Errorf("heard %+v", w)
+	}
+	if p.read("late") != "" {
+		t.Error("a start that had lapsed was carried out after the thaw")
+	}
+}
+
+// A frozen guard that thaws in time loses nothing: renewals that came meanwhile are read before deadlines are obeyed.
+func TestGuardFrozenForAMoment(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	mkfifo(t, p.out+"/gate")
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"`), 1000*time.Millisecond, 1200*time.Millisecond)
+	p.wait("pid")
+	p.signal(p.guard(), syscall.SIGSTOP)
+	a.tell(order{Do: "extend", X: x, Term: time.Hour, Kill: time.Hour})
+	time.Sleep(1700 * time.Millisecond) // the freeze itself
+	p.signal(p.guard(), syscall.SIGCONT)
+	p.gate()
+	if e := a.exit(x); e.Outcome.End != task.EndExited || e.Outcome.ExitCode != 0 {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+// A killed guard: its commands die with it, their families too, and the next start has a new one.
+func TestGuardKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`(trap '' TERM HUP; sleep 300) & setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	p.wait("stamps")
+	p.signal(p.guard(), syscall.SIGKILL)
+	e := a.exit(x)
+	if e.Outcome.End != task.EndLeaseLost || !strings.Contains(e.Outcome.Message, "guard process died") {
+		t.Errorf("%+v", e.Outcome)
+	}
+	p.nothing()
+	y := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`exit 9`), time.Hour, time.Hour)
+	if e := a.exit(y); e.Outcome.ExitCode != 9 {
+		t.Errorf("%+v", e.Outcome)
+	}
+	a.tell(order{Do: "forget", X: x})
+	until(t, "journal of the dead guard gone", func() bool { f, _ := filepath.Glob(guardDir(p.dir) + "/*.journal"); return len(f) == 1 })
+}
+
+// I13: both killed; when the next agent is open nothing of the former life runs.
+func TestBothKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	p.wait("stamps")
+	a.kill()
+	p.signal(p.guard(), syscall.SIGKILL)
+	a = newAgent(t, p.dir)
+	p.nothing()
+	if len(a.held) != 1 || a.held[0].Running || a.held[0].Assignment.Execution() != x {
+		t.Errorf("held %+v", a.held)
+	}
+	if e := a.exit(x); e.Outcome.End != task.EndLeaseLost {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+// I13 also when the old guard is frozen: it cannot be asked, so what it runs is ended.
+func TestGuardFrozenAtOpen(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	p.wait("stamps")
+	a.kill()
+	p.signal(p.guard(), syscall.SIGSTOP)
+	a = newAgent(t, p.dir)
+	p.nothing()
+	if e := a.exit(x); e.Outcome.End != task.EndLeaseLost || len(guardPids(p.dir)) != 0 {
+		t.Errorf("%+v, guards %v", e.Outcome, guardPids(p.dir))
+	}
+}
+
+// An agent that leaves in order, without work: its guard leaves at once; after a crash it waits a little first.
+func TestIdleGuardLeaves(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	x := a.start(first(), p.spec(`true`), time.Hour, time.Hour)
+	a.exit(x)
+	a.kill()
+	p.guard() // still there
+	noGuards(t, p.dir)
+}
+
+// R47: a new binary has a guard of its own; the old one finishes what it has, then leaves.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	spec, out := withOut(b, `echo $$ > "$OUT/pid"; read go < "$OUT/gate"; exit 6`)
+	mkfifo(t, out+"/gate")
+	x := b.start(spec, far())
+	b.until("pid", func() bool { return content(out+"/pid") != "" })
+	if err := b.r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old := guardPids(b.cfg.Dir)
+	b.cfg.Exe = copyOf(t, b.cfg.Exe, b.cfg.Dir)
+	b.open()
+	if held := b.r.Held(); len(held) != 1 || !held[0].Running {
+		t.Fatalf("held %+v", held)
+	}
+	y, e := b.run(script(`echo new`))
+	if e.Outcome.ExitCode != 0 || len(guardPids(b.cfg.Dir)) != 2 {
+		t.Errorf("%+v, guards %v", e.Outcome, guardPids(b.cfg.Dir))
+	}
+	b.r.Forget(y)
+	if err := os.WriteFile(out+"/gate", []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.exit(x); e.Outcome.ExitCode != 6 {
+		t.Errorf("%+v", e.Outcome)
+	}
+	b.r.Forget(x)
+	b.until("old guard left", func() bool { p := guardPids(b.cfg.Dir); return len(p) == 1 && p[0] != old[0] })
+}
+
+func copyOf(t *testing.T, path, dir string) string {
+	t.Helper()
+	from, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(filepath.Join(dir, "lanjobs"), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Name()
+}
