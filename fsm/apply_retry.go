@@ -82,7 +82,7 @@ func within(rs []task.Range, n int) []task.Range {
 	if len(rs) == 0 {
 		return []task.Range{{First: 0, Last: n - 1}}
 	}
-	sorted := slices.Clone(rs)
+	sorted := append([]task.Range(nil), rs...)
 	slices.SortFunc(sorted, func(a, b task.Range) int { return cmp.Compare(a.First, b.First) })
 	var out []task.Range
 	from := 0

@@ -34,7 +34,7 @@ func (c *PutState) apply(s *State) Result {
 		return r
 	}
 	entry := StateKey{Key: c.Key, Version: j.kvVersion + 1, Value: bytes.Clone(c.Value)}
-	kv := slices.Clone(j.KV)
+	kv := append([]StateKey(nil), j.KV...)
 	if found {
 		kv[i] = entry
 	} else {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,7 +25,7 @@ type order struct {
 	Assignment *task.Assignment
 	Spec       *task.Spec
 	X          task.ExecutionID
-	Term, Kill time.Duration // from now
+	D          task.Deadlines
 	Reason     task.StopReason
 	Grace      task.Millis
 }
@@ -64,12 +65,12 @@ func agentMain(args []string) int {
 		}
 		switch o.Do {
 		case "start":
-			if err := r.Start(o.Assignment, o.Spec, deadlinesIn(o.Term, o.Kill)); err != nil {
+			if err := r.Start(o.Assignment, o.Spec, o.D); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
 		case "extend":
-			r.Extend(o.X, deadlinesIn(o.Term, o.Kill))
+			r.Extend(o.X, o.D)
 		case "stop":
 			r.Stop(o.X, o.Reason, o.Grace)
 		case "forget":
@@ -154,9 +155,9 @@ func (a *agent) tell(o order) {
 	}
 }
 
-func (a *agent) start(as *task.Assignment, spec *task.Spec, term, kill time.Duration) task.ExecutionID {
+func (a *agent) start(as *task.Assignment, spec *task.Spec, d task.Deadlines) task.ExecutionID {
 	a.t.Helper()
-	a.tell(order{Do: "start", Assignment: as, Spec: spec, Term: term, Kill: kill})
+	a.tell(order{Do: "start", Assignment: as, Spec: spec, D: d})
 	return as.Execution()
 }
 
@@ -172,6 +173,19 @@ func (a *agent) signal(s syscall.Signal) {
 	a.t.Helper()
 	if err := a.cmd.Process.Signal(s); err != nil {
 		a.t.Fatal(err)
+	}
+}
+
+// stampMain writes the boot clock to a file every few milliseconds and ends for nobody but SIGKILL.
+func stampMain(args []string) int {
+	signal.Ignore(syscall.SIGTERM)
+	f, err := os.OpenFile(args[0], os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return 1
+	}
+	for {
+		fmt.Fprintf(f, "%d\n", SystemClock().Boot())
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 

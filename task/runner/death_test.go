@@ -90,18 +90,13 @@ func (p *place) nothing() {
 	}
 }
 
-// stamps is a task that writes the time every few milliseconds, and ends for nobody but SIGKILL; in a shell whose clock is the
-// same as ours.
-const stamps = `trap '' TERM; echo $$ > "$OUT/pid"; exec python3 -c '
-import os, time, signal
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-f = os.open(os.environ["OUT"] + "/stamps", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-while True:
-    os.write(f, b"%d\n" % time.time_ns())
-    time.sleep(0.002)
-'`
+// stamps is a task that writes down when it lives.
+func (p *place) stamps(before string) *task.Spec {
+	return p.spec(before + `exec ` + self(p.t) + ` stamp "$OUT/stamps"`)
+}
 
-func (p *place) lastStamp() time.Time {
+// lastStamp is when it last did, on the boot clock.
+func (p *place) lastStamp() task.Boot {
 	p.t.Helper()
 	lines := strings.Fields(p.read("stamps"))
 	if len(lines) == 0 {
@@ -111,8 +106,11 @@ func (p *place) lastStamp() time.Time {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return time.Unix(0, n)
+	return task.Boot(n)
 }
+
+// freeze is how long agent or guard do not run: until the deadline is over by far.
+func freeze(d task.Deadlines) { time.Sleep(d.Kill.Sub(SystemClock().Boot()) + 1500*time.Millisecond) }
 
 func first() *task.Assignment { return &task.Assignment{Job: "j000001", Attempt: 1, Token: 1<<40 | 1} }
 
@@ -126,7 +124,7 @@ func TestAgentKilled(t *testing.T) {
 	as.Checkpoint = &task.Checkpoint{Seq: 4, Data: []byte("four")}
 	x := a.start(as, p.spec(`echo before; echo $$ > "$OUT/pid"; read go < "$OUT/gate"
 echo five | curl -fsS --unix-socket "$LANJOBS_SOCKET" http://task/v1/checkpoint -T - > "$OUT/saved"
-echo n=1 >> "$LANJOBS_OUTPUT"; echo after`), time.Hour, time.Hour)
+echo n=1 >> "$LANJOBS_OUTPUT"; echo after`), far())
 	pid := p.wait("pid")
 	a.kill()
 	a = newAgent(t, p.dir)
@@ -164,7 +162,7 @@ func TestEndWhileAgentIsDown(t *testing.T) {
 	p := newPlace(t)
 	mkfifo(t, p.out+"/gate")
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"; echo bye; exit 4`), time.Hour, time.Hour)
+	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"; echo bye; exit 4`), far())
 	p.wait("pid")
 	a.kill()
 	p.gate()
@@ -195,12 +193,12 @@ func TestAgentFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	begin := time.Now()
-	x := a.start(first(), p.spec(stamps), 1200*time.Millisecond, 1400*time.Millisecond)
+	d := deadlinesIn(2*time.Second, 2200*time.Millisecond)
+	x := a.start(first(), p.stamps(""), d)
 	p.wait("stamps")
 	a.signal(syscall.SIGSTOP)
 	until(t, "killed", func() bool { return len(marked(p.dir, x)) == 0 })
-	if over := p.lastStamp().Sub(begin) - 1400*time.Millisecond; over > 250*time.Millisecond {
+	if over := p.lastStamp().Sub(d.Kill); over > 250*time.Millisecond {
 		t.Errorf("acted %s after its kill", over)
 	}
 	if got := content(filepath.Join(p.dir, "attempt", string(x)+".stop")); got != "lease_lost\n" {
@@ -219,13 +217,14 @@ func TestBothFrozen(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			a := newAgent(t, p.dir)
-			x := a.start(first(), p.spec(stamps), time.Second, 1100*time.Millisecond)
+			d := deadlinesIn(1900*time.Millisecond, 2*time.Second)
+			x := a.start(first(), p.stamps(""), d)
 			p.wait("stamps")
 			guard := p.guard()
 			a.signal(syscall.SIGSTOP)
 			p.signal(guard, syscall.SIGSTOP)
-			time.Sleep(2500 * time.Millisecond) // the freeze itself
-			thaw := time.Now()
+			freeze(d)
+			thaw := SystemClock().Boot()
 			if thaw.Sub(p.lastStamp()) > 200*time.Millisecond {
 				t.Fatal("the task did not outlive its deadline in the freeze")
 			}
@@ -252,12 +251,12 @@ func TestGuardFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	begin := time.Now()
-	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), 1000*time.Millisecond, 1200*time.Millisecond)
+	d := deadlinesIn(2*time.Second, 2200*time.Millisecond)
+	x := a.start(first(), p.stamps(`setsid sleep 300 & `), d)
 	p.wait("stamps")
 	guard := p.guard()
 	p.signal(guard, syscall.SIGSTOP)
-	late := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`echo ran > "$OUT/late"`), 1000*time.Millisecond, 1200*time.Millisecond)
+	late := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`echo ran > "$OUT/late"`), d)
 	ends := map[task.ExecutionID]task.End{}
 	for len(ends) < 2 {
 		w := a.hear()
@@ -266,12 +265,12 @@ func TestGuardFrozen(t *testing.T) {
 	if ends[x] != task.EndLeaseLost || ends[late] != task.EndLeaseLost {
 		t.Errorf("ends %v", ends)
 	}
-	if over := p.lastStamp().Sub(begin) - 1200*time.Millisecond; over > 250*time.Millisecond {
+	if over := p.lastStamp().Sub(d.Kill); over > 250*time.Millisecond {
 		t.Errorf("acted %s after its kill", over)
 	}
 	p.nothing()
 	p.signal(guard, syscall.SIGCONT)
-	third := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 3}, p.spec(`true`), time.Hour, time.Hour)
+	third := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 3}, p.spec(`true`), far())
 	if w := a.hear(); w.Exit.Assignment.Execution() != third { // nothing of the first two any more
 		t.Errorf("heard %+v", w)
 	}
@@ -286,11 +285,12 @@ func TestGuardFrozenForAMoment(t *testing.T) {
 	p := newPlace(t)
 	mkfifo(t, p.out+"/gate")
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"`), 1000*time.Millisecond, 1200*time.Millisecond)
+	d := deadlinesIn(1800*time.Millisecond, 2*time.Second)
+	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"`), d)
 	p.wait("pid")
 	p.signal(p.guard(), syscall.SIGSTOP)
-	a.tell(order{Do: "extend", X: x, Term: time.Hour, Kill: time.Hour})
-	time.Sleep(1700 * time.Millisecond) // the freeze itself
+	a.tell(order{Do: "extend", X: x, D: far()})
+	freeze(d)
 	p.signal(p.guard(), syscall.SIGCONT)
 	p.gate()
 	if e := a.exit(x); e.Outcome.End != task.EndExited || e.Outcome.ExitCode != 0 {
@@ -303,7 +303,7 @@ func TestGuardKilled(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`(trap '' TERM HUP; sleep 300) & setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	x := a.start(first(), p.stamps(`(trap '' TERM HUP; sleep 300) & setsid sleep 300 & `), far())
 	p.wait("stamps")
 	p.signal(p.guard(), syscall.SIGKILL)
 	e := a.exit(x)
@@ -311,7 +311,7 @@ func TestGuardKilled(t *testing.T) {
 		t.Errorf("%+v", e.Outcome)
 	}
 	p.nothing()
-	y := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`exit 9`), time.Hour, time.Hour)
+	y := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 2}, p.spec(`exit 9`), far())
 	if e := a.exit(y); e.Outcome.ExitCode != 9 {
 		t.Errorf("%+v", e.Outcome)
 	}
@@ -324,7 +324,7 @@ func TestBothKilled(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	x := a.start(first(), p.stamps(`setsid sleep 300 & `), far())
 	p.wait("stamps")
 	a.kill()
 	p.signal(p.guard(), syscall.SIGKILL)
@@ -343,7 +343,7 @@ func TestGuardFrozenAtOpen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`setsid sleep 300 & `+stamps), time.Hour, time.Hour)
+	x := a.start(first(), p.stamps(`setsid sleep 300 & `), far())
 	p.wait("stamps")
 	a.kill()
 	p.signal(p.guard(), syscall.SIGSTOP)
@@ -359,7 +359,7 @@ func TestIdleGuardLeaves(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	x := a.start(first(), p.spec(`true`), time.Hour, time.Hour)
+	x := a.start(first(), p.spec(`true`), far())
 	a.exit(x)
 	a.kill()
 	p.guard() // still there

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		case "args":
 			fmt.Println(jsonOf(os.Args[2:]))
 			os.Exit(0)
+		case "stamp":
+			os.Exit(stampMain(os.Args[2:]))
 		case "task":
 			os.Exit(taskMain(os.Args[2:]))
 		}

@@ -80,7 +80,7 @@ func (c *conn) Write(b []byte) (int, error) {
 		}
 		c.net.mu.Lock()
 		err := c.out.writeError(c.closed)
-		if err == nil && c.out.lost && c.net.open(c.local, c.remote) {
+		if err == nil && c.out.lost && !c.out.silent && c.net.open(c.local, c.remote) {
 			c.abort() // whoever is there now knows nothing of this stream
 			err = syscall.ECONNRESET
 		}
@@ -176,6 +176,7 @@ type pipe struct {
 
 	eof, wasReset bool // arrived
 	lost          bool // nothing moves any more, and nobody is told
+	silent        bool // lost, and no reset ever comes back
 	broken        bool // aborted from this side
 	readerGone    bool
 }

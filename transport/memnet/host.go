@@ -49,7 +49,7 @@ func (h *Host) ID() task.NodeID { return h.id }
 func (h *Host) Move(addr string) {
 	h.net.change(func() {
 		if h.addr != "" {
-			h.net.lose(h.id)
+			h.net.lose(h.id, true)
 			if h.net.addrs[h.addr] == h.id {
 				delete(h.net.addrs, h.addr)
 			}

@@ -126,7 +126,7 @@ func (n *Network) Thaw(id task.NodeID) { n.change(func() { delete(n.frozen, id) 
 func (n *Network) BlackHole(id task.NodeID) {
 	n.change(func() {
 		n.black[id] = true
-		n.lose(id)
+		n.lose(id, false)
 	})
 }
 
@@ -149,11 +149,13 @@ func (n *Network) Kill(id task.NodeID) {
 	})
 }
 
-// lose makes all connections of a host dead without a word.
-func (n *Network) lose(id task.NodeID) {
+// lose makes all connections of a host dead without a word; silent ones stay so even if the host can be reached again.
+func (n *Network) lose(id task.NodeID, silent bool) {
 	for c := range n.conns {
 		if c.local == id || c.remote == id {
-			c.in.lost, c.out.lost = true, true
+			for _, p := range []*pipe{c.in, c.out} {
+				p.lost, p.silent = true, p.silent || silent
+			}
 		}
 	}
 }

@@ -1,0 +1,18 @@
+// Package node is the body: it puts ledger, Raft, leader, worker, network and audit log together into one process on one
+// machine, and holds no rule of its own but one: who votes (voters.go).
+//
+//	Node      what the CLI starts; builds a machine, and builds it anew when it becomes a member
+//	machine   one life: every real part in one straight line, taken down in reverse
+//	Core      the part without the machine: ledger, Raft, leader, worker; the same in tests with virtual time
+//	ledger    raft.FSM on one side, leader.Log on the other
+//
+// A node's folder holds all that it is: identity.json and node.key (who it is), node.db (its lock, counters, settings, unsent
+// notes, the phone book), raft/ (the log and snapshots), audit/ (what committed entries did), runner/ (attempts and their output).
+//
+// What fails, and then:
+//
+//	the agent is killed      the guard keeps its tasks until their deadlines; the next agent takes them over (R14, R44)
+//	it is told to stop       leadership is handed over, work is given back and reported (R7, R16)
+//	its log is damaged       it refuses to vote under its name and says how to join anew (I15)
+//	it leads and hangs       it says so; others elect a leader as soon as its heartbeats stop
+package node
