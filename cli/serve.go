@@ -25,6 +25,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			&urfave.Float64Flag{Name: "tempo", Usage: "multiply the time-outs of elections by `N`, for slow disks and Wi-Fi (1)"},
 			&urfave.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text, json"},
 			&urfave.BoolFlag{Name: "debug", Usage: "log more"},
+			&urfave.BoolFlag{Name: "noop-runner", Usage: "for benchmarks: attempts succeed without a process", Hidden: true},
 		},
 		run: func(ctx context.Context, c *call) error {
 			listen, err := listenAddress(c.path, c.flags.String("listen"))
@@ -41,6 +42,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			if t := c.flags.Float64("tempo"); t != 0 {
 				cfg.Tempo = t
 			}
+			cfg.NoopRunner = c.flags.Bool("noop-runner")
 			if err := cfg.Validate(); err != nil {
 				return usage(c.path, "%v", err)
 			}

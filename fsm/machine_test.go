@@ -32,7 +32,7 @@ func newMachine(t interface{ Fatalf(string, ...any) }, c chooser) *machine {
 }
 
 // step applies one entry everywhere.
-func (m *machine) step(b *Batch) {
+func (m *machine) step(b *Batch) []Result {
 	m.index++
 	entry := b.Encode()
 	m.log = append(m.log, bytes.Clone(entry))
@@ -56,6 +56,7 @@ func (m *machine) step(b *Batch) {
 	}
 	m.learn(b, results)
 	m.laws(events, given, audited)
+	return results
 }
 
 // laws are checked after each entry.

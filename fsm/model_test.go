@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,17 +12,16 @@ import (
 // model is what the laws say in plain words: maps, no pages, no sets, no heaps, and the state of stages and jobs worked out
 // anew each time from what their shards are. It was written from the requirements, not from Apply, and must stay far simpler.
 type model struct {
-	clock    task.Instant
-	led      task.Millis
-	cluster  bool
-	tokens   []task.Token // all that were ever given
-	gen, n   uint64
-	nodes    map[task.NodeID]*mNode
-	joins    map[string]*mJoin // by hash
-	jobs     map[task.JobID]*mJob
-	byReq    map[task.RequestID]task.JobID
-	audited  int // refusals of stale tokens that the audit log must show
-	finished map[task.ShardRef]bool
+	clock   task.Instant
+	led     task.Millis
+	cluster bool
+	tokens  []task.Token // all that were ever given
+	gen, n  uint64
+	nodes   map[task.NodeID]*mNode
+	joins   map[string]*mJoin // by hash
+	jobs    map[task.JobID]*mJob
+	byReq   map[task.RequestID]task.JobID
+	audited int // refusals of stale tokens that the audit log must show
 }
 
 type mNode struct {
@@ -320,8 +318,6 @@ func (m *model) specOf(c *SubmitJob) *task.Spec {
 	}
 	return spec
 }
-
-func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) }
 
 func ascending(ks []int) bool {
 	return slices.IsSorted(ks) && len(slices.Compact(slices.Clone(ks))) == len(ks)

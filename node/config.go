@@ -28,6 +28,8 @@ type Config struct {
 	Exe      string // this binary, for the guard and the task helper
 	Log      *slog.Logger
 	Clock    task.Clock
+	// NoopRunner is for benchmarks: attempts succeed without a process.
+	NoopRunner bool
 	// Tempo multiplies Raft's time-outs for slow disks and Wi-Fi; 1 by default.
 	Tempo float64
 }

@@ -247,6 +247,9 @@ func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runn
 	}
 	m.runner = r
 	m.later(r.Close)
+	if m.cfg.NoopRunner {
+		return newNoopRunner(), nil
+	}
 	return r, nil
 }
 

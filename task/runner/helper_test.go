@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -36,6 +37,9 @@ func TestMain(m *testing.M) {
 			os.Exit(taskMain(os.Args[2:]))
 		}
 	}
+	// Most tests wait for processes: more of them at once than processors do no harm.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 
