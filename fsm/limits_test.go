@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -241,6 +242,25 @@ func TestSpecsOutOfBoundsAreRefused(t *testing.T) {
 		l := newLedger(t)
 		if r, ev := l.do(0, &SubmitJob{Job: "j1", Spec: data}); r[0].Err == nil || r[0].Err.Code != "invalid" || len(ev) != 0 || len(l.s.specs) != 0 {
 			t.Errorf("%s: %+v", name, r[0])
+		}
+	}
+}
+
+func TestAForgedSpecTakesLittleMemory(t *testing.T) {
+	for _, forged := range []string{
+		`{"stages":[` + strings.Repeat("{},", 300_000) + `{}]}`,
+		`{"stages":[` + strings.Repeat("{},", 300_000) + `{}],"Stages":[{}]}`,
+		`{"stages":{"a":[` + strings.Repeat("{},", 300_000) + `{}]}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, _ := New().ApplyBatch(1, &Batch{Commands: []Command{&SubmitJob{Job: "j", Spec: []byte(forged)}}})
+		runtime.ReadMemStats(&after)
+		if r[0].Err == nil {
+			t.Fatal("accepted")
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 {
+			t.Errorf("%d MiB for a spec of %d bytes", n>>20, len(forged))
 		}
 	}
 }

@@ -25,6 +25,15 @@ func (s *State) intern(data, digest []byte) (*Spec, *task.Problem) {
 
 func newSpec(text, digest string) (*Spec, string) {
 	sp := &Spec{JSON: text, Digest: digest}
+	if len(text) > largeSpec {
+		var outline struct{ Stages stageCount }
+		if err := json.Unmarshal([]byte(text), &outline); err != nil {
+			return nil, err.Error()
+		}
+		if outline.Stages > task.MaxStages {
+			return nil, "between 1 and " + itoa(task.MaxStages) + " stages are needed"
+		}
+	}
 	if err := json.Unmarshal([]byte(text), &sp.Spec); err != nil {
 		return nil, err.Error()
 	}
@@ -38,6 +47,19 @@ func newSpec(text, digest string) (*Spec, string) {
 		}
 	}
 	return sp, ""
+}
+
+// largeSpec: a stage takes hundreds of bytes, and two as JSON. Above this length they are counted before they are decoded.
+const largeSpec = 64 << 10
+
+// stageCount is the length of the longest list of stages in a spec, which may have the key more than once.
+type stageCount int
+
+func (n *stageCount) UnmarshalJSON(data []byte) error {
+	var stages []json.RawMessage
+	err := json.Unmarshal(data, &stages)
+	*n = max(*n, stageCount(len(stages)))
+	return err
 }
 
 // checkSpec holds what Apply itself relies on; the job file's own checks are at the edge. It is part of Apply and of the

@@ -84,6 +84,11 @@ func TestVerifyLeaderIsNoProof(t *testing.T) {
 		l := newLab(t, true, "a", "b", "c")
 		defer l.close()
 		l.nodes["a"].tune = sleeper
+		for _, id := range []task.NodeID{"b", "c"} { // quick enough to have elected one of them before the answers arrive
+			l.nodes[id].tune = func(c *raft.Config) {
+				c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 200*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
+			}
+		}
 		l.bootstrap("a", "b", "c")
 		l.start("a", "b", "c")
 		a := l.leadBy("a")
@@ -141,6 +146,7 @@ func TestRemovedWhileAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				removed["d"] = true
+				time.Sleep(15 * time.Second) // a has given up telling d by the log
 				d.start()
 				term := a.raft.CurrentTerm()
 				time.Sleep(30 * time.Second)

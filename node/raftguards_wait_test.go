@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,22 +73,28 @@ func TestFutureOfAHangingDisk(t *testing.T) {
 		disk.hang = make(chan struct{})
 		defer close(disk.hang)
 
-		future := a.raft.Apply([]byte("x"), time.Second)
-		ended := false
-		go func() {
-			_ = future.Error()
-			ended = true
-		}()
+		future := &watchedFuture{Future: a.raft.Apply([]byte("x"), time.Second)}
 		start := time.Now()
 		if err := waitFuture(t.Context(), memnet.NewClock(), future, 2*time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if ended {
+		if future.ended.Load() {
 			t.Error("control: the future ended by itself")
 		}
 	})
+}
+
+// watchedFuture tells whether it has ended.
+type watchedFuture struct {
+	raft.Future
+	ended atomic.Bool
+}
+
+func (f *watchedFuture) Error() error {
+	defer f.ended.Store(true)
+	return f.Future.Error()
 }
 
 // slowStore is a disk that takes its time.

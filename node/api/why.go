@@ -259,7 +259,7 @@ func (s *stageWhy) elsewhere(sh *fsm.Shard) string {
 			return "" // it goes there
 		case m.keeps == canRun:
 			room++
-			_ = 1
+			insists = insists || failed[m.id] >= 2
 		case m.keeps == full && failed[m.id] == 0:
 			other = m.name + " " + m.why
 		}

@@ -322,9 +322,10 @@ func (b *bench) nothingLeft(x task.ExecutionID) {
 
 // bothWays runs a test with control groups, where there are any, and without.
 func bothWays(t *testing.T, test func(t *testing.T, change func(*Config))) {
-	t.Run("search", func(t *testing.T) { test(t, func(c *Config) { c.NoCgroups = true }) })
+	t.Run("search", func(t *testing.T) { t.Parallel(); test(t, func(c *Config) { c.NoCgroups = true }) })
 	t.Run("cgroups", func(t *testing.T) {
-		if p := openCgroups(fmt.Sprint("probe", os.Getpid())); p == nil {
+		t.Parallel()
+		if p := openCgroups("probe" + strings.ReplaceAll(t.Name(), "/", "-") + itoa(os.Getpid())); p == nil {
 			t.Skip("no control groups of version 2 for us here")
 		} else {
 			p.close(func() {})

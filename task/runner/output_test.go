@@ -120,6 +120,7 @@ func guardMemory(b *bench) int {
 }
 
 func TestReadLogWhileItRuns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	gate := b.cfg.Dir + "/gate"
 	mkfifo(t, gate)

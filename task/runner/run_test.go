@@ -16,6 +16,7 @@ import (
 )
 
 func TestScriptRunsWithOutputAndLogs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	x, e := b.run(script(`echo hello; echo oops >&2; echo "n=42" >> "$LANJOBS_OUTPUT"; pwd; umask; cat`))
 	if e.Outcome.End != task.EndExited || e.Outcome.ExitCode != 0 {
@@ -39,6 +40,7 @@ func TestScriptRunsWithOutputAndLogs(t *testing.T) {
 }
 
 func TestOutputsAreTakenOnSuccessOnly(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, e := b.run(script(`echo "n=42" >> "$LANJOBS_OUTPUT"; exit 3`))
 	if e.Outcome.ExitCode != 3 || e.Outputs != nil {
@@ -55,6 +57,7 @@ func TestOutputsAreTakenOnSuccessOnly(t *testing.T) {
 
 // C57: a POSIX shell for run, none for command.
 func TestQuoting(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	x, e := b.run(script(`echo "a  b" | tr a-z A-Z > out && echo 'it'"'"'s' && false || echo ok; cat out`))
 	if got := b.log(x, "stdout"); got != "it's\nok\nA  B\n" || e.Outcome.ExitCode != 0 {
@@ -81,6 +84,7 @@ func TestQuoting(t *testing.T) {
 
 // C60, 1: scripts that were written on Windows.
 func TestScriptsWithForeignLineEnds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for name, text := range map[string]string{
 		"CRLF":           "if true\r\nthen\r\n  echo yes\r\nfi\r\n",
@@ -110,6 +114,7 @@ func TestScriptsWithForeignLineEnds(t *testing.T) {
 
 // C60, 2 and 4: what cannot start says so, and is tried elsewhere.
 func TestStartFailures(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	plain := b.file("plain", "echo never\n")
 	noInterpreter := b.file("crlf.sh", "#!/bin/sh\r\necho never\n")
@@ -225,6 +230,7 @@ func homeOfUser(t *testing.T) string {
 }
 
 func TestFilesAndWorkdir(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	files := []task.File{{Name: "bin/tool.sh", Mode: 0o755, Data: []byte("#!/bin/sh\necho tool $1\n")}, {Name: "data", Mode: 0o640, Data: []byte{0, 255, 13, 10}}}
 	spec := command("bin/tool.sh", "x")
@@ -270,6 +276,7 @@ func TestFilesAndWorkdir(t *testing.T) {
 }
 
 func TestSignalThatWeDidNotSend(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	_, e := b.run(script(`echo last words; kill -9 $$`))
 	if o := e.Outcome; o.End != task.EndSignal || o.Signal != 9 || o.Message != "killed by signal 9" || o.Tail != "last words\n" {
@@ -297,6 +304,7 @@ func TestKillScoreIsNormal(t *testing.T) {
 
 // C56: where a memory control group can be made, a command that outgrows it is told apart from one that somebody killed.
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	group := filepath.Join("/sys/fs/cgroup/memory", "lanjobs-test-"+itoa(os.Getpid()))
 	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Skip("no memory control group for us:", err)
