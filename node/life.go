@@ -26,12 +26,14 @@ func (m *machine) run(ctx context.Context) error {
 	if m.wire != nil {
 		m.wire.start(part, m)
 	}
-	if !m.cfg.Embedded {
-		part(func(ctx context.Context) error {
-			m.awaitOwnLead(ctx)
-			return m.socket.serve(ctx)
-		})
-	}
+	part(func(ctx context.Context) error {
+		m.awaitOwnLead(ctx)
+		close(m.ready)
+		if m.cfg.Embedded {
+			return nil
+		}
+		return m.socket.serve(ctx)
+	})
 	m.log.Info("node runs", "node", m.identity.Name, "id", m.identity.NodeID, "cluster", m.identity.Cluster.Name, "version", m.cfg.Version)
 
 	var result error

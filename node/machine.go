@@ -44,6 +44,7 @@ type machine struct {
 	api         *api.API
 	socket      socketDoor
 
+	ready    chan struct{} // closed once clients are answered
 	once     sync.Once     // the first of init and leave counts
 	restart  chan struct{} // closed by init: build anew
 	departed chan struct{} // closed by leave
@@ -67,7 +68,7 @@ func (m *machine) close() error {
 // buildMachine builds a node on its data folder. The order is one of need: the folder's lock first, so that nothing is touched
 // under another process; the audit log before the ledger that fills it; Raft before the worker that calls the leader.
 func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
-	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, restart: make(chan struct{}), departed: make(chan struct{})}
+	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{})}
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}

@@ -77,7 +77,12 @@ func (n *Node) current() *machine {
 // API answers the requests of this machine's owner, for a process that has the node inside itself.
 func (n *Node) API() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.current().api.ServeHTTP(w, r.WithContext(api.WithBy(r.Context(), owner())))
+		m := n.current()
+		select {
+		case <-m.ready:
+		case <-r.Context().Done():
+		}
+		m.api.ServeHTTP(w, r.WithContext(api.WithBy(r.Context(), owner())))
 	})
 }
 

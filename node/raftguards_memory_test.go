@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,10 @@ func TestVerifyLeaderIsNoProof(t *testing.T) {
 		a := l.leadBy("a")
 		a.mustApply("before")
 		l.level(5 * time.Second)
+		if err := a.raft.VerifyLeader().Error(); err != nil { // and so the streams for heartbeats are open
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 
 		// Answers to a take 4 s from here on; a asks, and then everything it sends is lost.
 		l.net.DelayOneWay("b", "a", 4*time.Second)
@@ -129,9 +134,9 @@ func TestRemovedWhileAway(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t, true, "a", "b", "c", "d")
 				defer l.close()
-				removed := map[task.NodeID]bool{} // read only after the removal, by goroutines that start later
+				var removed atomic.Bool
 				l.admit = func(id task.NodeID, _ transport.Session) error {
-					if told && removed[id] {
+					if told && id == "d" && removed.Load() {
 						return transport.ErrRemoved
 					}
 					return nil
@@ -145,7 +150,7 @@ func TestRemovedWhileAway(t *testing.T) {
 				if err := a.raft.RemoveServer("d", 0, 0).Error(); err != nil {
 					t.Fatal(err)
 				}
-				removed["d"] = true
+				removed.Store(true)
 				time.Sleep(15 * time.Second) // a has given up telling d by the log
 				d.start()
 				term := a.raft.CurrentTerm()

@@ -177,7 +177,7 @@ func TestAddressesAreExchanged(t *testing.T) {
 
 // After a long absence a follower is caught up within 15 s, and its return changes neither term nor leader (C39).
 func TestReturnAfterALongAbsence(t *testing.T) {
-	for _, away := range []time.Duration{2 * time.Second, 45 * time.Second, 10 * time.Minute} {
+	for _, away := range []time.Duration{2 * time.Second, 45 * time.Second, 3 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLab(t, true, "a", "b", "c")
 			defer l.close()

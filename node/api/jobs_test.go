@@ -265,3 +265,19 @@ func TestAMillionShardsAreCountedNotListed(t *testing.T) {
 		t.Errorf("%d failed", len(s.Items))
 	}
 }
+
+func TestASkippedStageCountsNothing(t *testing.T) {
+	c := newCluster(t)
+	c.submit("name: hello\nstages:\n- {name: work, run: x}\n- {name: tell, when: failure, shards: 3, run: x}\n")
+	c.run("n3", "j7k3q9", 0, 0)
+	var j task.JobView
+	c.get("/v1/jobs/hello").ok(&j)
+	if j.State != task.JobSucceeded || j.Shards != (task.Counts{Total: 1, Succeeded: 1}) || j.Stages[1].Shards != (task.Counts{Total: 3}) || j.Stages[1].State != stateSkipped {
+		t.Errorf("%+v", j)
+	}
+	var l task.List[task.ShardView]
+	if c.get("/v1/jobs/hello/shards?stage=tell&why=1").ok(&l); l.Items[0].State != stateSkipped || l.Items[0].Why != "" {
+		t.Errorf("%+v", l.Items[0])
+	}
+	c.wantWhy("hello/why", "")
+}

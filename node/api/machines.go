@@ -18,6 +18,7 @@ const (
 	unborn            // admitted, never started
 	gone              // silent
 	draining          //
+	unheard           // not since the leader leads: it has not asked for work yet
 	leading           // runs nothing while another machine can (R18)
 	full              //
 )
@@ -28,6 +29,7 @@ type machine struct {
 	id     task.NodeID
 	keeps  obstacle
 	why    string   // "is full (2/2)"; with canRun: "has room (1/2)"
+	load   float64  // leases per slot
 	fix    string   // what a person could do
 	nearly []string // unmet: "has gpu=yes"
 }
@@ -48,7 +50,7 @@ func (v *view) judge(spec *task.StageSpec) []machine {
 	var out []machine
 	v.present(func(n *fsm.Node) {
 		info := n.Labelled()
-		m := machine{name: nodeName(n), id: n.Info.ID}
+		m := machine{name: nodeName(n), id: n.Info.ID, load: float64(v.Held(n.Info.ID)) / float64(max(n.Info.Slots, 1))}
 		held := fmt.Sprintf("(%d/%d)", v.Held(n.Info.ID), n.Info.Slots)
 		lacking := task.Unmatched(spec.Require, &info)
 		switch {
@@ -65,6 +67,8 @@ func (v *view) judge(spec *task.StageSpec) []machine {
 			m.keeps, m.why, m.fix = gone, "is silent"+v.silentFor(n), "wake or start it"
 		case n.Draining:
 			m.keeps, m.why, m.fix = draining, "is draining", "lanjobs node resume "+m.name
+		case !v.heard(n):
+			m.keeps, m.why = unheard, "has not been heard of since "+v.nameOf(v.leader)+" leads"
 		case n.Info.ID == v.leader && v.otherFits(spec, n.Info.ID) != "":
 			m.keeps, m.why = leading, "leads, and runs nothing while "+v.otherFits(spec, n.Info.ID)+" can"
 		case v.Held(n.Info.ID) >= n.Info.Slots:
@@ -102,13 +106,17 @@ func (v *view) otherFits(spec *task.StageSpec, id task.NodeID) (name string) {
 	return name
 }
 
-func (v *view) takesWork(n *fsm.Node) bool {
-	if v.leads {
-		if _, heard := v.seen(n.Info.ID); !heard {
-			return false
-		}
+// heard tells whether a machine has been heard in this term; who does not lead does not know and takes it for granted.
+func (v *view) heard(n *fsm.Node) bool {
+	if !v.leads {
+		return true
 	}
-	return n.Online && !n.Draining && n.Gone == "" && n.Incarnation > 0
+	_, ok := v.seen(n.Info.ID)
+	return ok
+}
+
+func (v *view) takesWork(n *fsm.Node) bool {
+	return v.heard(n) && n.Online && !n.Draining && n.Gone == "" && n.Incarnation > 0
 }
 
 func requirements(rs []task.Requirement) string {

@@ -81,7 +81,7 @@ func (a *API) listShards(_ context.Context, q *request) (*reply, error) {
 				if !wanted(i, k) || len(s.states) > 0 && !slices.Contains(s.states, v.shardState(j, i, sh)) {
 					continue
 				}
-				if len(out.Items) >= s.limit || false {
+				if len(out.Items) >= s.limit || bytes > pageBytes {
 					out.Next = last(j, out.Items)
 					return nil
 				}

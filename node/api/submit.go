@@ -206,7 +206,7 @@ func (v *view) cannotRun(spec *task.Spec) string {
 	for i := range spec.Stages {
 		st := &spec.Stages[i]
 		ms := v.machines(st)
-		if countOf(ms, canRun, full, leading) > 0 {
+		if countOf(ms, canRun, full, leading, unheard) > 0 {
 			continue
 		}
 		what := "it"

@@ -251,20 +251,20 @@ func (s *stageWhy) elsewhere(sh *fsm.Shard) string {
 			failed[a.Node]++
 		}
 	}
-	insists := s.spec.Retry.Judge(h[len(h)-1].Outcome) == task.VerdictElsewhere
-	room, other := 0, ""
-	for _, m := range s.machines() {
-		switch {
+	var again *machine // where it would run if it did not wait: the least loaded, as plan chooses
+	other := ""
+	ms := s.machines()
+	for i := range ms {
+		switch m := &ms[i]; {
 		case m.keeps == canRun && failed[m.id] == 0:
 			return "" // it goes there
-		case m.keeps == canRun:
-			room++
-			insists = insists || failed[m.id] >= 2
-		case m.keeps == full && failed[m.id] == 0:
+		case m.keeps == canRun && (again == nil || m.load < again.load):
+			again = m
+		case m.keeps == full && failed[m.id] == 0 && m.id != s.leader:
 			other = m.name + " " + m.why
 		}
 	}
-	if room == 0 || !insists || other == "" {
+	if again == nil || other == "" || failed[again.id] < 2 && s.spec.Retry.Judge(h[len(h)-1].Outcome) != task.VerdictElsewhere {
 		return ""
 	}
 	return "waits for a machine that it has not failed on: " + other + "; " + s.last(sh) + s.used(sh)

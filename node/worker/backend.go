@@ -44,15 +44,41 @@ func (w *Worker) holder(as *task.Assignment) (*attempt, error) {
 	return nil, staleHere()
 }
 
+// read makes a call whose answer comes without a log entry. A refusal of the token is then no proof: a leader that was
+// replaced without noticing answers from the past. A renewal finds out; until then the task may ask again.
+func (w *Worker) read(ctx context.Context, as *task.Assignment, method transport.Method, request, reply any) error {
+	a, err := w.holder(as)
+	if err != nil {
+		return err
+	}
+	err = w.ask(ctx, method, request, reply)
+	if !errors.Is(err, task.ErrStaleToken) {
+		return err
+	}
+	w.book.wantRenewal(a, w.clock.Boot())
+	kick(w.keeperKick)
+	return task.NewProblem(task.ErrNoLeader, "the leader that answered does not know this lease; it is being renewed", "Ask again.")
+}
+
 // write makes a call under the lease. It is not sent any more once the local deadline has passed (I11); a refusal by the
 // leader is as good as a lost renewal and ends the attempt.
 func (w *Worker) write(ctx context.Context, as *task.Assignment, method transport.Method, request, reply any) error {
 	if _, err := w.holder(as); err != nil {
 		return err
 	}
-	err := w.cfg.Control.Do(ctx, method, request, reply)
+	err := w.ask(ctx, method, request, reply)
 	if errors.Is(err, task.ErrStaleToken) {
 		w.lose(as.Execution())
+	}
+	return err
+}
+
+// ask makes a call for a task. An answer that did not come in the caller's time is "no leader" to it: outcome unknown, ask
+// again.
+func (w *Worker) ask(ctx context.Context, method transport.Method, request, reply any) error {
+	err := w.cfg.Control.Do(ctx, method, request, reply)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", task.ErrNoLeader, err)
 	}
 	return err
 }
@@ -72,7 +98,7 @@ func (w *Worker) Checkpoint(ctx context.Context, as *task.Assignment, data []byt
 	case a.saving <- struct{}{}:
 		defer func() { <-a.saving }()
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return 0, fmt.Errorf("%w: %w", task.ErrNoLeader, context.Cause(ctx))
 	}
 	req := &transport.CheckpointRequest{Ref: as.Ref(), Token: as.Token, Data: data}
 	for leap := uint64(1); ; leap *= 2 {
@@ -122,7 +148,7 @@ func (w *Worker) Progress(ctx context.Context, as *task.Assignment, text string)
 	if !w.book.mayProgress(a, w.clock.Awake()) {
 		return nil
 	}
-	return w.write(ctx, as, transport.MethodProgress, &transport.ProgressRequest{Ref: as.Ref(), Token: as.Token, Text: text}, &transport.Ack{})
+	return w.read(ctx, as, transport.MethodProgress, &transport.ProgressRequest{Ref: as.Ref(), Token: as.Token, Text: text}, &transport.Ack{})
 }
 
 func (b *book) mayProgress(a *attempt, awake time.Duration) bool {
@@ -152,7 +178,7 @@ func (w *Worker) Confirm(ctx context.Context, as *task.Assignment) (task.Deadlin
 	kick(w.keeperKick)
 	var answer confirmation
 	if !w.await(ctx, func() bool { answer = w.book.confirmed(a, asked, misses); return answer != confirmWaiting }) {
-		return task.Deadlines{}, context.Cause(ctx)
+		return task.Deadlines{}, fmt.Errorf("%w: %w", task.ErrNoLeader, context.Cause(ctx))
 	}
 	if answer == confirmMissed {
 		return task.Deadlines{}, task.NewProblem(task.ErrNoLeader, "no majority confirmed the lease in time", "Keep working and ask again.")

@@ -10,11 +10,11 @@ import (
 	"lanjobs/transport"
 )
 
-// Inputs reads what the shards of an earlier stage registered. It changes nothing, yet only a holder may ask: a task that
-// lost its lease shall hear of it at every turn.
+// Inputs reads what the shards of an earlier stage registered. Only a holder may ask: a task that lost its lease shall hear
+// of it at every turn.
 func (w *Worker) Inputs(ctx context.Context, as *task.Assignment, stage, name string, missing bool) ([]runner.Input, error) {
 	var reply transport.InputsReply
-	if err := w.write(ctx, as, transport.MethodInputs, &transport.InputsRequest{Job: as.Job, Token: as.Token, Stage: stage, Name: name, Missing: missing}, &reply); err != nil {
+	if err := w.read(ctx, as, transport.MethodInputs, &transport.InputsRequest{Job: as.Job, Token: as.Token, Stage: stage, Name: name, Missing: missing}, &reply); err != nil {
 		return nil, err
 	}
 	out := make([]runner.Input, len(reply.Inputs))
@@ -27,7 +27,7 @@ func (w *Worker) Inputs(ctx context.Context, as *task.Assignment, stage, name st
 // StateGet reads a shared key of the job with its version (R12).
 func (w *Worker) StateGet(ctx context.Context, as *task.Assignment, key string) (value []byte, version uint64, err error) {
 	var reply transport.StateValue
-	err = w.write(ctx, as, transport.MethodStateGet, &transport.StateGetRequest{Job: as.Job, Token: as.Token, Key: key}, &reply)
+	err = w.read(ctx, as, transport.MethodStateGet, &transport.StateGetRequest{Job: as.Job, Token: as.Token, Key: key}, &reply)
 	return reply.Value, reply.Version, err
 }
 

@@ -72,9 +72,9 @@ func (b *book) reattach(h runner.Held, now task.Boot) {
 	b.put(reattached(h, now))
 }
 
-// free is how many slots nothing fills or waits for; below 0 after slots were taken away.
-func (b *book) free() int {
-	n := b.slots - len(b.queue)
+// room is how many slots nothing fills; below 0 after slots were taken away.
+func (b *book) room() int {
+	n := b.slots
 	for _, a := range b.attempts {
 		if a.takesSlot() {
 			n--
@@ -141,7 +141,7 @@ func (b *book) closedEnd() task.End {
 func (b *book) takeQueued() (out []*attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.queue) > 0 && b.free()+len(b.queue) > 0 {
+	for room := b.room(); len(b.queue) > 0 && room > 0; room-- {
 		a := b.queue[0]
 		b.queue = b.queue[1:]
 		a.phase = phasePreparing

@@ -35,6 +35,7 @@ type granter struct {
 	renews  int          // requests
 	reportN int          // requests
 	polls   int
+	regs    int
 	answer  func(task.Report) (string, bool) // overrides codes
 	onGrant func(*gshard)
 	onWrite func(task.Token, string)
@@ -206,6 +207,7 @@ func (g *granter) find(t task.Token) *gshard {
 func (g *granter) register(id task.NodeID, r *transport.RegisterRequest) (*transport.RegisterReply, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.regs++
 	if g.down {
 		return nil, task.ErrNoLeader
 	}

@@ -191,6 +191,7 @@ type node struct {
 	store       *memStore
 	slots       int
 	clock       task.Clock // what the agent is given: the machine's own
+	control     Control    // the wire
 	incarnation uint64
 	w           *Worker
 	agent       atomic.Pointer[Worker] // w while it runs
@@ -242,6 +243,7 @@ func (l *lab) bareNode(slots int, rate float64, plan func(a *task.Assignment) wo
 	id := task.NodeID(fmt.Sprintf("node-%d", len(l.nodes)))
 	n := &node{machine: m, slots: slots, r: newFakeRunner(m, plan), store: &memStore{data: map[string][]byte{}}, clock: m}
 	n.wire = &wire{g: l.g, id: id, m: m, seed: rand.New(rand.NewPCG(uint64(len(l.nodes)), 7)), minDelay: time.Millisecond}
+	n.control = n.wire
 	l.nodes = append(l.nodes, n)
 	return n
 }
@@ -254,7 +256,7 @@ func (n *node) start() {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", n.id, "slots", n.slots)
 	}
 	n.w = New(Config{NodeInfo: func() task.NodeInfo { return task.NodeInfo{ID: n.id, Slots: n.slots} }, Incarnation: n.incarnation,
-		Clock: n.clock, Control: n.wire, Store: n.store, Log: log})
+		Clock: n.clock, Control: n.control, Store: n.store, Log: log})
 	n.w.Attach(n.r)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop, n.ended = cancel, make(chan error, 1)

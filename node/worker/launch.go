@@ -101,8 +101,8 @@ func (w *Worker) spec(ctx context.Context, a *attempt) (*task.Spec, error) {
 			return nil, errors.New("the job's spec has no such stage")
 		case err == nil:
 			return spec, nil
-		case !retryable(err):
-			return nil, err
+		case !retryable(err) && !errors.Is(err, task.ErrNotFound):
+			return nil, err // a leader of the past may not know the job yet; if it is gone indeed, so is the lease
 		}
 		if !w.pause(ctx, wait.next()) || w.book.isGone(a) {
 			return nil, nil

@@ -147,7 +147,7 @@ func (w *Worker) send(ctx context.Context, group []*entry) {
 		if !w.await(ctx, w.book.isRegistered) {
 			return
 		}
-		codes, err := w.ask(ctx, group)
+		codes, err := w.bring(ctx, group)
 		switch {
 		case err != nil && !retryable(err) && len(group) > 1:
 			for _, e := range group {
@@ -169,8 +169,8 @@ func (w *Worker) send(ctx context.Context, group []*entry) {
 	}
 }
 
-// ask sends a group once. It need not offer the slots that its attempts left: the parked poll does (want).
-func (w *Worker) ask(ctx context.Context, group []*entry) ([]string, error) {
+// bring sends a group once. It need not offer the slots that its attempts left: the parked poll does (want).
+func (w *Worker) bring(ctx context.Context, group []*entry) ([]string, error) {
 	req := &transport.ReportRequest{Incarnation: w.cfg.Incarnation, Reports: make([]task.Report, len(group))}
 	for i, e := range group {
 		req.Reports[i] = e.report

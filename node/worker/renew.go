@@ -193,6 +193,7 @@ func (b *book) settle(f *flight, r *transport.RenewReply, now task.Boot) (moved 
 	}
 	if r.Unregistered {
 		b.registered = false
+		b.askAnew()
 		b.release(f)
 		return nil, stops
 	}

@@ -88,6 +88,7 @@ func TestNotKeptIsKilled(t *testing.T) {
 				t.Errorf("starts %v while %v runs", a.Token, p.Assignment.Token)
 			}
 		}
+		n.set(func(w *wire) { w.renewGate = func() bool { return false } }) // no renewal tells it
 		n.r.newAgent()
 		n.start()
 		l.until(10*time.Second, "the next attempt runs", func() bool { return n.r.began() == 2 })

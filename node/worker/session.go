@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"lanjobs/task"
@@ -54,7 +55,7 @@ func (w *Worker) register(ctx context.Context) error {
 	})
 	w.heard(err)
 	if err != nil {
-		return err
+		return fmt.Errorf("register: %w", err)
 	}
 	stops := w.book.setRegistered(held, reply.Keep, reply.Draining, w.clock.Boot())
 	w.log.Info("registered", "incarnation", w.cfg.Incarnation, "held", len(held), "kept", len(reply.Keep))
@@ -103,7 +104,7 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 	now := w.clock.Boot()
 	if reply.Unregistered {
 		w.book.unregister()
-		return true, nil
+		return false, nil // a pause before the next try: a leader that never knows us must not be told at full speed
 	}
 	obeyed := w.obey(reply.Orders)
 	taken, left, declined := w.book.admit(reply.Assignments, sent, now, w.outbox.has)
@@ -122,6 +123,8 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 // heard keeps what the last call showed of the leader, and says so when it changes.
 func (w *Worker) heard(err error) {
 	switch changed := w.book.heard(err, w.clock.Boot()); {
+	case changed && err != nil && !retryable(err):
+		w.log.Error("leader refuses this node", "err", err)
 	case changed && err != nil:
 		w.log.Warn("leader not reached", "err", err)
 	case changed:
@@ -169,10 +172,12 @@ func (b *book) isRegistered() bool {
 	return b.registered
 }
 
+// unregister makes the session register at its next turn, which is now: nothing is renewed before.
 func (b *book) unregister() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.registered = false
+	b.askAnew()
 }
 
 // setRegistered fences what was named and not kept. Nothing else can have come in between: only the session admits.

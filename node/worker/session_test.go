@@ -1,13 +1,11 @@
 package worker
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"lanjobs/task"
-	"lanjobs/transport"
 )
 
 // A fresh first lease starts a task at once, counted from before the poll was written.
@@ -189,34 +187,6 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A leader that answers at once without news is not asked as fast as the network can.
-func TestFruitlessAnswersAreNotChased(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
-		n := l.bareNode(1, 1, endless)
-		c := &emptyControl{wire: n.wire}
-		w := New(Config{NodeInfo: func() task.NodeInfo { return task.NodeInfo{ID: n.id, Slots: 1} }, Incarnation: 1, Clock: n.machine, Control: c, Runner: n.r})
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error)
-		go func() { done <- w.Run(ctx) }()
-		l.sleep(time.Minute)
-		cancel()
-		<-done
-		if c.polls > 80 {
-			t.Errorf("%d polls in a minute", c.polls)
-		}
-	})
-}
-
-type emptyControl struct {
-	*wire
-	polls int
-}
-
-func (c *emptyControl) Poll(context.Context, *transport.PollRequest) (*transport.PollReply, error) {
-	c.polls++
-	return &transport.PollReply{Orders: []transport.StopOrder{{Token: 99}}}, nil
-}
-
 // More work than slots waits for one, known tokens are not taken twice, and what comes during a drain is given back.
 func TestAdmit(t *testing.T) {
 	b := newBook()
@@ -306,21 +276,6 @@ func TestOrderBeforeTheStart(t *testing.T) {
 		l.until(10*time.Second, "cancelled", func() bool { return l.g.tally()[task.ShardCancelled] == 1 })
 		if n.r.began() != 1 || len(n.r.stopped()) != 0 {
 			t.Errorf("%d starts, stops %v", n.r.began(), n.r.stopped())
-		}
-	})
-}
-
-// A leader that does not know the node is told of it again, with everything it holds; nothing is disturbed.
-func TestUnregisteredRegistersAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
-		l.g.job("j1", 1, task.DefaultLease(20*task.Second))
-		n := l.node(1, 1, endless)
-		l.runs(n, 1)
-		l.confirmed(1)
-		l.g.look(func() { g := l.g.nodes[n.id]; delete(l.g.nodes, n.id); l.g.wakePark(g) })
-		l.sleep(time.Minute)
-		if n.r.began() != 1 || len(n.r.stopped()) != 0 || len(l.g.freed) != 0 || l.g.tally()[task.ShardRunning] != 1 {
-			t.Errorf("%d starts, stops %v, freed %v", n.r.began(), n.r.stopped(), l.g.freed)
 		}
 	})
 }

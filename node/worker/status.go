@@ -43,7 +43,7 @@ func (w *Worker) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Status{Registered: b.registered, Draining: b.mode == modeDraining || b.draining, Closing: b.mode == modeClosing,
-		Slots: b.slots, Free: max(b.free(), 0), Outbox: outbox, Failures: b.failures, LastError: b.lastErr}
+		Slots: b.slots, Free: max(b.room()-len(b.queue), 0), Outbox: outbox, Failures: b.failures, LastError: b.lastErr}
 	if b.lastAck != 0 {
 		s.SinceRenewal = now.Sub(b.lastAck)
 	}

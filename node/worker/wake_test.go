@@ -98,15 +98,13 @@ func TestWakesBetweenTermAndKill(t *testing.T) {
 func TestLongAbsenceRegistersAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
 		n := l.node(1, 1, endless)
-		registered := 0
 		l.sleep(time.Second)
-		l.g.look(func() { delete(l.g.nodes, n.id) })
 		n.pause(asleep)
 		l.sleep(time.Hour)
 		n.resume()
-		l.until(idleTick+time.Second, "registered", func() bool {
-			l.g.look(func() { registered = len(l.g.nodes) })
-			return registered == 1
+		polls := l.g.see(&l.g.polls)
+		l.until(idleTick+100*time.Millisecond, "registered and asking again", func() bool {
+			return l.g.see(&l.g.regs) == 2 && l.g.see(&l.g.polls) > polls
 		})
 	})
 }
