@@ -73,11 +73,7 @@ func (m *machine) openNetwork() error {
 	m.caller = transport.NewClient(transport.ClientConfig{Self: m.identity.NodeID, Local: selfCalls{m}, Dial: dial, Name: m.nameOf})
 	m.later(func() error { m.caller.Close(); return nil })
 	if m.wire != nil {
-		m.later(func() error { return nil })
-		stop := m.wire.book.Watch(func(id task.NodeID) { // a new address: connections to the old one lead nowhere
-			m.layer.DropPeer(id)
-			m.caller.DropPeer(id)
-		})
+		stop := m.wire.book.Watch(m.reconnect) // a new address: connections to the old one lead nowhere
 		m.later(func() error { stop(); return nil })
 	}
 	return nil
@@ -140,6 +136,7 @@ func (w *wire) start(part func(func(context.Context) error), m *machine) {
 	part(func(ctx context.Context) error { return m.layer.Serve(w.raft) })
 	part(func(ctx context.Context) error { <-ctx.Done(); return w.raft.Close() })
 	part(w.gossip.Run)
+	part(m.watchSleep)
 	members := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if id := transport.PeerFrom(r.Context()); id != "" {
 			r = r.WithContext(api.WithBy(r.Context(), "node "+m.nameOf(id)))
