@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/shirou/gopsutil/v4/disk"
 	"github.com/shirou/gopsutil/v4/load"
@@ -21,8 +23,10 @@ const Level = 1
 // shells are those that a job file may name; the ones on the PATH become labels.
 var shells = []string{"sh", "bash", "zsh", "pwsh", "cmd", "python3"}
 
-// info is what this node says of itself when it registers (R5).
-func (m *machine) info() task.NodeInfo {
+// info is what this node says of itself when it registers (R5); read from the machine once in its life.
+func (m *machine) info() task.NodeInfo { return m.about() }
+
+func (m *machine) readInfo() task.NodeInfo {
 	i := task.NodeInfo{ID: m.identity.NodeID, Name: m.identity.Name, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Version: m.cfg.Version, Level: Level, Slots: m.cfg.Slots, Voter: !m.settings.Worker, Labels: slices.Clone(m.cfg.Labels)}
 	slices.SortFunc(i.Labels, func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
@@ -37,8 +41,28 @@ func (m *machine) info() task.NodeInfo {
 	return i
 }
 
-// load is what heartbeats carry (R6). What the system does not tell is 0.
+// loadEvery is how old the load that a heartbeat carries may be: messages may be many a second.
+const loadEvery = 5 * time.Second
+
+// loadMeter measures this machine's load now and then (R6).
+type loadMeter struct {
+	mu   sync.Mutex
+	at   time.Duration
+	last task.Load
+}
+
+// load is what heartbeats carry (R6).
 func (m *machine) load() task.Load {
+	m.meter.mu.Lock()
+	defer m.meter.mu.Unlock()
+	if now := m.clock.Awake(); m.meter.at == 0 || now-m.meter.at >= loadEvery {
+		m.meter.at, m.meter.last = now, m.readLoad()
+	}
+	return m.meter.last
+}
+
+// readLoad measures it; what the system does not tell is 0.
+func (m *machine) readLoad() task.Load {
 	var l task.Load
 	if a, err := load.Avg(); err == nil {
 		l.CPU = a.Load1

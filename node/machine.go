@@ -34,6 +34,8 @@ type machine struct {
 	identity    *transport.Identity
 	settings    Settings
 	incarnation uint64 // this start of the agent
+	about       func() task.NodeInfo
+	meter       loadMeter
 	store       *localStore
 	audit       *observe.Audit
 	wire        *wire // nil on a this-machine-only node
@@ -141,6 +143,7 @@ func (m *machine) openFolder() error {
 		return err
 	}
 	m.settings, err = store.Settings()
+	m.about = sync.OnceValue(m.readInfo)
 	return err
 }
 

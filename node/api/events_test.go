@@ -15,6 +15,7 @@ import (
 	"lanjobs/fsm"
 	"lanjobs/node/observe"
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 func (c *cluster) events(query string) task.List[task.Event] {
@@ -237,9 +238,14 @@ func TestAPlainWorkerStreamsFromTheLeader(t *testing.T) {
 		}
 		fresh.got(t)
 		forward := f.forward
-		f.forward = nil // nobody leads for a while
+		set := func(to func(context.Context, *transport.APIRequest) (*transport.APIReply, error)) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.forward = to
+		}
+		set(nil) // nobody leads for a while
 		time.Sleep(3 * time.Second)
-		f.forward = forward
+		set(forward)
 		l.run("n3", "j7k3q9", 0, 0)
 		time.Sleep(2 * time.Second)
 		for name, s := range map[string]*stream{"fresh": fresh, "old": old} {

@@ -269,10 +269,13 @@ func (c *cluster) Submit(ctx context.Context, s fsm.SubmitJob) (fsm.Result, erro
 }
 
 func (c *cluster) Forward(ctx context.Context, r *transport.APIRequest) (*transport.APIReply, error) {
-	if c.forward == nil {
+	c.mu.RLock()
+	forward := c.forward
+	c.mu.RUnlock()
+	if forward == nil {
 		return nil, task.NewProblem(task.ErrNoLeader, "no leader is known now", "")
 	}
-	return c.forward(ctx, r)
+	return forward(ctx, r)
 }
 
 func (c *cluster) Call(ctx context.Context, to task.NodeID, method transport.Method, request, reply any) error {

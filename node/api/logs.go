@@ -23,7 +23,6 @@ type logPlace struct {
 	tail      string // of a failed attempt, from its record
 	gone      bool   // the machine is no member any more
 	silent    bool
-	asleep    bool
 	silentFor string
 }
 

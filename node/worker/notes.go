@@ -106,7 +106,7 @@ func (w *Worker) loadStore(held []runner.Held) error {
 
 func (w *Worker) loadRecord(key string, value []byte, known map[task.Token]bool) error {
 	if strings.HasPrefix(key, reportPrefix) {
-		e := &entry{stored: true}
+		e := &entry{stored: true, retry: reportBackoff()}
 		if err := json.Unmarshal(value, &e.report); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -16,22 +17,25 @@ import (
 // on disk there; the rest is put into the Store once it has to wait (doc.go, "where a report lives").
 type outbox struct {
 	mu      sync.Mutex
-	waiting []*entry // not in a request, oldest first
+	waiting []*entry // not in a request
 	all     map[task.Token]*entry
 }
 
-// entry is one report. Its flags belong to the goroutine that sends its group.
+// entry is one report. Its flags belong to whoever has taken it out of waiting.
 type entry struct {
 	report   task.Report
 	recorded bool // the runner keeps it until Forget
 	stored   bool // the Store has something of it
+	alone    bool // its group was refused as a whole: it goes by itself
+	retry    backoff
+	ready    time.Duration // awake clock; not sent before
 }
 
 func newOutbox() *outbox { return &outbox{all: map[task.Token]*entry{}} }
 
 // add takes a report. The first for a token counts: an attempt ends once.
 func (o *outbox) add(r task.Report, recorded bool) {
-	o.insert(&entry{report: r, recorded: recorded, stored: r.Outcome.End == task.EndDeferred})
+	o.insert(&entry{report: r, recorded: recorded, stored: r.Outcome.End == task.EndDeferred, retry: reportBackoff()})
 }
 
 func (o *outbox) insert(e *entry) {
@@ -73,19 +77,41 @@ func (o *outbox) tokens() []task.Token {
 	return out
 }
 
-// take gives the next group: as many as wait, within the bounds of one request.
-func (o *outbox) take() []*entry {
+// take gives the next group: as many as are ready, within the bounds of one request. Without any, wait is how long until
+// the first is; below 0: none is waiting.
+func (o *outbox) take(now time.Duration) (group []*entry, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n, bytes := 0, 0
-	for n < len(o.waiting) && n < maxReports && (n == 0 || bytes < maxReportBytes) {
-		bytes += size(&o.waiting[n].report)
-		n++
+	wait = -1
+	bytes := 0
+	rest := o.waiting[:0]
+	for _, e := range o.waiting {
+		full := len(group) == maxReports || bytes >= maxReportBytes || len(group) > 0 && (e.alone || group[0].alone)
+		switch left := e.ready - now; {
+		case left > 0 && (wait < 0 || left < wait):
+			wait = left
+			fallthrough
+		case left > 0 || full:
+			rest = append(rest, e)
+		default:
+			group = append(group, e)
+			bytes += size(&e.report)
+		}
 	}
-	group := slices.Clone(o.waiting[:n])
-	o.waiting = append(o.waiting[:0], o.waiting[n:]...)
-	clear(o.waiting[len(o.waiting):cap(o.waiting)])
-	return group
+	clear(o.waiting[len(rest):])
+	o.waiting = rest
+	return group, wait
+}
+
+// back takes reports that have to be sent again, each after its own wait: a report that nobody can take now does not hold
+// up the others.
+func (o *outbox) back(es []*entry, now time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range es {
+		e.ready = now + e.retry.next()
+	}
+	o.waiting = append(o.waiting, es...)
 }
 
 func (o *outbox) drop(es []*entry) {
@@ -113,59 +139,66 @@ func (w *Worker) deliver(ctx context.Context) {
 	free := make(chan struct{}, maxReportFlights)
 	for {
 		select {
-		case <-w.outboxKick:
+		case free <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		for w.outbox.pending() {
-			select {
-			case free <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			group := w.outbox.take()
-			sends.Go(func() {
-				w.send(ctx, group)
-				<-free
-				kick(w.outboxKick)
-			})
+		group := w.nextGroup(ctx)
+		if group == nil {
+			return
 		}
+		sends.Go(func() {
+			w.send(ctx, group)
+			<-free
+		})
 	}
 }
 
-func (o *outbox) pending() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.waiting) > 0
+// nextGroup waits for reports to send; nil when ctx has ended. Nothing is sent before the node is registered, as Held names
+// what waits here.
+func (w *Worker) nextGroup(ctx context.Context) []*entry {
+	for ctx.Err() == nil {
+		wait := time.Duration(-1)
+		if w.book.isRegistered() {
+			var group []*entry
+			if group, wait = w.outbox.take(w.clock.Awake()); len(group) > 0 {
+				return group
+			}
+		}
+		if wait < 0 {
+			select {
+			case <-w.outboxKick:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		timer := w.clock.NewTimer(wait)
+		select {
+		case <-timer.C():
+		case <-w.outboxKick:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+	return nil
 }
 
-// send repeats a group until each of its reports is settled. A group that the leader refuses as a whole is sent one by
-// one, so that a single bad report does not hold up the others.
+// send sends a group once and puts back what has to be repeated. A group that the leader refuses as a whole is repeated one
+// by one, so that a single bad report does not hold up the others.
 func (w *Worker) send(ctx context.Context, group []*entry) {
-	wait := reportBackoff()
-	for len(group) > 0 {
-		if !w.await(ctx, w.book.isRegistered) {
-			return
+	codes, err := w.bring(ctx, group)
+	switch {
+	case err != nil && !retryable(err) && len(group) > 1:
+		for _, e := range group {
+			e.alone = true
 		}
-		codes, err := w.bring(ctx, group)
-		switch {
-		case err != nil && !retryable(err) && len(group) > 1:
-			for _, e := range group {
-				w.send(ctx, []*entry{e})
-			}
-			return
-		case err != nil && (errors.Is(err, task.ErrInvalid) || errors.Is(err, task.ErrTooLarge)):
-			codes = []string{task.Explain(err).Code}
-		case err != nil:
-			codes = nil
-		}
-		if group = w.settleReports(group, codes); len(group) == 0 {
-			return
-		}
-		w.persist(group)
-		if !w.pause(ctx, wait.next()) {
-			return
-		}
+	case errors.Is(err, task.ErrInvalid) || errors.Is(err, task.ErrTooLarge):
+		codes = []string{task.Explain(err).Code}
+	}
+	if again := w.settleReports(group, codes); len(again) > 0 {
+		w.persist(again)
+		w.outbox.back(again, w.clock.Awake())
+		kick(w.outboxKick)
 	}
 }
 

@@ -145,14 +145,37 @@ func TestReportsGoInGroups(t *testing.T) {
 	})
 }
 
+// Reports that nobody can take for the time being do not hold up the others, and are not repeated as fast as can be.
+func TestStuckReportsHoldUpNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 100, task.DefaultLease(task.DefaultTTL))
+		n := l.bareNode(8, 1, instant)
+		stuck := 0
+		l.g.look(func() {
+			l.g.answer = func(r task.Report) (string, bool) {
+				if r.Shard < 4 {
+					stuck++
+				}
+				return "no_leader", r.Shard < 4
+			}
+		})
+		n.start()
+		l.until(10*time.Second, "the others done", l.succeeded(96))
+		l.sleep(20 * time.Second)
+		if n.w.Status().Outbox != 4 || l.g.see(&stuck) > 4*20 {
+			t.Errorf("%d in the outbox, %d tries", n.w.Status().Outbox, l.g.see(&stuck))
+		}
+	})
+}
+
 func TestGroupsAreBoundedByBytes(t *testing.T) {
 	o := newOutbox()
 	big := []task.KV{{Name: "n", Value: strings.Repeat("v", 60<<10)}}
 	for i := range 40 {
 		o.add(task.Report{Token: task.Token(i + 1), Outcome: task.Outcome{End: task.EndExited}, Outputs: big}, true)
 	}
-	if got := len(o.take()); got != 18 {
-		t.Errorf("a group of %d reports of 60 KB", got)
+	if got, _ := o.take(0); len(got) != 18 {
+		t.Errorf("a group of %d reports of 60 KB", len(got))
 	}
 	o.add(task.Report{Token: 50, Outcome: task.Outcome{End: task.EndSignal, Message: strings.Repeat("ä", 400), Tail: strings.Repeat("t", 5<<10)}, Outputs: big}, true)
 	o.add(task.Report{Token: 50, Outcome: task.Outcome{End: task.EndExited}}, true) // an attempt ends once
