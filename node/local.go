@@ -160,8 +160,7 @@ func (p peers) announceLeave(ctx context.Context, by string) error {
 	}
 	var last error
 	for range leaveTries {
-		_, last = do[transport.APIReply](m.core.control, ctx, transport.MethodAPI, &transport.APIRequest{HTTPMethod: "DELETE",
-			Path: "/v1/nodes/" + string(m.identity.NodeID) + "?force=1", Header: map[string]string{}, By: by})
+		_, last = do[transport.Ack](m.core.control, ctx, transport.MethodLeave, &transport.LeaveRequest{By: by})
 		if !errors.Is(last, task.ErrNoLeader) {
 			return last
 		}

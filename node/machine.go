@@ -261,7 +261,7 @@ func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runn
 func (m *machine) events(es []task.Event) {
 	m.audit.Append(es)
 	for i := range es {
-		if e := &es[i]; m.wire != nil && (e.Kind == task.EventNodeRemove || e.Kind == task.EventNodeLeave) {
+		if e := &es[i]; m.wire != nil && e.Kind == task.EventNodeRemove { // who leaves by itself still wants its answer
 			m.wire.trust.CloseNode(e.Node)
 		}
 	}

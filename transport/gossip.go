@@ -259,7 +259,9 @@ func (g *Gossip) choose() []netip.AddrPort {
 	}
 	var out []netip.AddrPort
 	for _, a := range RankAddrs(table, toward) {
-		out = append(out, netip.AddrPortFrom(a, g.Listen.Port()))
+		if a.Is4() || g.Listen.Addr().Is6() { // 0.0.0.0 takes IPv4 only, [::] both
+			out = append(out, netip.AddrPortFrom(a, g.Listen.Port()))
+		}
 	}
 	return out
 }

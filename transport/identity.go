@@ -154,7 +154,7 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 	}
 	key, err := os.ReadFile(filepath.Join(dataDir, keyFile))
 	if err != nil {
-		return nil, fmt.Errorf("load identity: %w", err)
+		return nil, fmt.Errorf("load identity: %v", err) // not fs.ErrNotExist: there is a node, it must not be made anew
 	}
 	if i.key, err = parseKey(key); err != nil {
 		return nil, fmt.Errorf("load identity: %s is damaged: %w", keyFile, err)

@@ -194,6 +194,9 @@ type Ack struct {
 	Seq uint64 // of a checkpoint
 }
 
+// LeaveRequest takes the calling node out of the cluster.
+type LeaveRequest struct{ By string }
+
 // WhoRequest asks a member who leads.
 type WhoRequest struct{}
 

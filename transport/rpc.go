@@ -9,7 +9,7 @@ import (
 // Method names one kind of call between nodes.
 type Method string
 
-// The calls. A worker calls the leader for all but the last two.
+// The calls. A node calls the leader for all but the last ones.
 const (
 	MethodRegister   Method = "register"
 	MethodPoll       Method = "poll"
@@ -22,6 +22,7 @@ const (
 	MethodStatePut   Method = "state.put"
 	MethodProgress   Method = "progress"
 	MethodSpec       Method = "spec"
+	MethodLeave      Method = "leave"    // the calling node leaves the cluster for good
 	MethodAPI        Method = "api"      // a client's API request forwarded to the leader
 	MethodReadLog    Method = "log.read" // to the node that ran an attempt: its output
 	MethodWho        Method = "who"      // to any member: who leads, by what it knows

@@ -43,7 +43,11 @@ func (a *API) eventFilter(q *request) (f observe.Filter, err error) {
 	if tail > 0 {
 		f.Tail, f.Limit = true, tail
 	}
-	for _, k := range q.list("kind") {
+	kinds, err := q.list("kind", nil)
+	if err != nil {
+		return f, err
+	}
+	for _, k := range kinds {
 		f.Kinds = append(f.Kinds, task.EventKind(strings.TrimSuffix(k, ".*")))
 	}
 	return f, a.eventSubject(q, &f)
@@ -62,10 +66,15 @@ func (a *API) eventSubject(q *request, f *observe.Filter) error {
 	if text := q.query.Get("stage"); text != "" {
 		f.Stage = text
 	}
-	if text := q.query.Get("shards"); text != "" {
-		if f.Shards, err = task.ParseRanges(text); err != nil {
-			return invalid(err.Error(), "")
-		}
+	shards, err := q.ranges("shards")
+	if err != nil {
+		return err
+	}
+	if len(shards) > 0 {
+		f.Shards = shards
+	}
+	if len(f.Shards) > maxValues {
+		return invalid(fmt.Sprintf("more than %d ranges of shards", maxValues), "")
 	}
 	a.look(q, func(v *view) {
 		if f.Job != "" {

@@ -25,11 +25,9 @@ type jobFilter struct {
 }
 
 func (a *API) jobFilter(q *request) (f jobFilter, err error) {
-	f.states, f.queue, f.name = q.list("state"), q.query.Get("queue"), q.query.Get("name")
-	for _, s := range f.states {
-		if !slices.Contains(jobStates, s) {
-			return f, invalid("state "+shown(s)+" is not known", "one of "+strings.Join(jobStates, ", "))
-		}
+	f.queue, f.name = q.query.Get("queue"), q.query.Get("name")
+	if f.states, err = q.list("state", jobStates); err != nil {
+		return f, err
 	}
 	if f.labels, err = selector(q.query.Get("label")); err != nil {
 		return f, err
@@ -60,6 +58,9 @@ func selector(text string) ([]task.Requirement, error) {
 			}
 		}
 		r, ok := jobfile.ParseRequirement(text[from:i])
+		if len(out) == maxValues {
+			return nil, invalid(fmt.Sprintf("label has more than %d conditions", maxValues), "")
+		}
 		if !ok {
 			return nil, invalid("label "+shown(text[from:i])+" is not a condition", "write team=media, team!=media, team in (a,b), or team")
 		}
@@ -112,16 +113,18 @@ func (a *API) listJobs(_ context.Context, q *request) (*reply, error) {
 			return
 		}
 		var last *fsm.Job
+		bytes := 0
 		v.JobsNewestFirst(func(j *fsm.Job) bool {
 			if !before(j) || !f.match(j) {
 				return true
 			}
-			if len(out.Items) == limit {
+			if len(out.Items) == limit || bytes > pageBytes {
 				out.Next = fmt.Sprintf("%d-%s", last.SubmittedLed, last.ID)
 				return false
 			}
 			last = j
 			out.Items = append(out.Items, v.job(j))
+			bytes += 600 + 250*len(j.Stages) // roughly
 			return true
 		})
 	})

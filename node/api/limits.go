@@ -14,6 +14,7 @@ const (
 	maxStreams  = 1024                       // logs and followed events at once
 	maxSubmits  = 16                         // job bodies in memory at once; more wait
 	maxID       = 128                        // of a request id
+	maxValues   = 32                         // of one parameter
 	maxEcho     = 80                         // of what a caller typed, in an answer
 
 	defaultPage = 1000

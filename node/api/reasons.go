@@ -126,7 +126,7 @@ func (s *stageWhy) lookAt(rs *reasons, k int, sh *fsm.Shard, next *ranges) {
 	}
 }
 
-// shardWanted makes a choice of shards of a stage's name ("" = all) and ranges (none = all).
+// shardWanted makes a choice of shards of a stage's name ("" = all) and ranges in order (none = all).
 func shardWanted(j *fsm.Job, stage string, shards []task.Range) (func(i, k int) bool, error) {
 	at := -1
 	if stage != "" {
@@ -138,12 +138,7 @@ func shardWanted(j *fsm.Job, stage string, shards []task.Range) (func(i, k int) 
 		if at >= 0 && i != at {
 			return false
 		}
-		for _, r := range shards {
-			if r.First <= k && k <= r.Last {
-				return true
-			}
-		}
-		return len(shards) == 0
+		return within(shards, k)
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -198,13 +200,57 @@ func (q *request) page() (int, error) {
 	return n, err
 }
 
-// list reads a parameter with several values, separated by commas.
-func (q *request) list(name string) []string {
+// list reads a parameter with several values, separated by commas. known, if given, are those that mean something.
+func (q *request) list(name string, known []string) ([]string, error) {
 	text := q.query.Get(name)
 	if text == "" {
-		return nil
+		return nil, nil
 	}
-	return strings.Split(text, ",")
+	values := strings.Split(text, ",")
+	if len(values) > maxValues {
+		return nil, invalid(fmt.Sprintf("%s has more than %d values", name, maxValues), "")
+	}
+	for _, v := range values {
+		if known != nil && !slices.Contains(known, v) {
+			return nil, invalid(name+" "+shown(v)+" is not known", "one of "+strings.Join(known, ", "))
+		}
+	}
+	return values, nil
+}
+
+// ranges reads shard numbers: 3,7,10-19. What comes back is in order, without overlap, so that it can be searched.
+func (q *request) ranges(name string) ([]task.Range, error) {
+	text := q.query.Get(name)
+	if text == "" {
+		return nil, nil
+	}
+	rs, err := task.ParseRanges(text)
+	if err != nil {
+		return nil, invalid(err.Error(), "")
+	}
+	return inOrder(rs), nil
+}
+
+func inOrder(rs []task.Range) []task.Range {
+	slices.SortFunc(rs, func(a, b task.Range) int { return cmp.Compare(a.First, b.First) })
+	out := rs[:0]
+	for _, r := range rs {
+		if n := len(out); n > 0 && r.First <= out[n-1].Last {
+			out[n-1].Last = max(out[n-1].Last, r.Last)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// within tells whether a number is in one of ranges in order; in no ranges at all every number is.
+func within(rs []task.Range, k int) bool {
+	if len(rs) == 0 {
+		return true
+	}
+	i := sort.Search(len(rs), func(i int) bool { return rs[i].Last >= k })
+	return i < len(rs) && rs[i].First <= k
 }
 
 // duration reads a length of time: seconds, or as job files have it (90s, 1h30m).

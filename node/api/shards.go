@@ -26,16 +26,12 @@ type shardQuery struct {
 }
 
 func readShardQuery(q *request) (s shardQuery, err error) {
-	s.stage, s.states, s.after.Stage = q.query.Get("stage"), q.list("state"), -1
-	if text := q.query.Get("shards"); text != "" {
-		if s.shards, err = task.ParseRanges(text); err != nil {
-			return s, invalid(err.Error(), "")
-		}
+	s.stage, s.after.Stage = q.query.Get("stage"), -1
+	if s.shards, err = q.ranges("shards"); err != nil {
+		return s, err
 	}
-	for _, st := range s.states {
-		if !slices.Contains(shardStates, st) {
-			return s, invalid("state "+shown(st)+" is not known", "one of "+strings.Join(shardStates, ", "))
-		}
+	if s.states, err = q.list("state", shardStates); err != nil {
+		return s, err
 	}
 	if s.attempts, err = q.flag("attempts"); err != nil {
 		return s, err

@@ -39,6 +39,8 @@ func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transpo
 		return serve(ctx, t, from, body, (*term).setProgress)
 	case transport.MethodSpec:
 		return serve(ctx, t, from, body, (*term).spec)
+	case transport.MethodLeave:
+		return serve(ctx, t, from, body, (*term).leave)
 	}
 	return nil, task.NewProblem(task.ErrInvalid, "unknown call "+string(method), "")
 }
@@ -283,4 +285,9 @@ func (t *term) spec(_ context.Context, _ task.NodeID, q *transport.SpecRequest) 
 		return nil, task.NewProblem(task.ErrNotFound, "no job "+string(q.Job), "")
 	}
 	return reply, nil
+}
+
+func (t *term) leave(ctx context.Context, from task.NodeID, q *transport.LeaveRequest) (*transport.Ack, error) {
+	_, err := t.commit(ctx, &fsm.SetNode{Node: from, Action: fsm.NodeLeave, By: q.By})
+	return &transport.Ack{}, err
 }

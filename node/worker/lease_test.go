@@ -100,16 +100,19 @@ func TestNothingExpiresWithoutFaults(t *testing.T) {
 
 func TestHeartbeatFollowsTheShortestLease(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
-		l.g.job("j1", 3, task.DefaultLease(task.DefaultTTL))
 		n := l.node(4, 1, endless)
-		l.runs(n, 3)
-		l.sleep(time.Second)
+		for i := range 3 { // they start at different times, and renew together none the less
+			l.g.job(task.JobID(fmt.Sprintf("j%d", i)), 1, task.DefaultLease(task.DefaultTTL))
+			l.runs(n, i+1)
+			l.sleep(7 * time.Second)
+		}
+		l.sleep(time.Minute)
 		before := l.g.see(&l.g.renews)
 		l.sleep(time.Hour)
 		if got := l.g.see(&l.g.renews) - before; got < 118 || got > 122 {
 			t.Errorf("%d requests in an hour for three leases with 30 s heartbeat, want one each 30 s", got)
 		}
-		l.g.job("j2", 1, task.LeaseTerms{TTL: 6 * task.Second, Heartbeat: 5 * task.Second})
+		l.g.job("short", 1, task.LeaseTerms{TTL: 6 * task.Second, Heartbeat: 5 * task.Second})
 		l.runs(n, 4)
 		l.sleep(time.Second)
 		before = l.g.see(&l.g.renews)
@@ -145,7 +148,7 @@ func TestLateAcknowledgementsCount(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
 		l.g.job("j1", 1, task.DefaultLease(2*task.Second))
 		n := l.node(1, 1, endless)
-		n.set(func(w *wire) { w.minDelay = 60 * time.Millisecond }) // 120 ms a round trip; the time-out is 50 ms
+		n.set(func(w *wire) { w.minDelay = 150 * time.Millisecond }) // 300 ms a round trip; the time-outs are 50, 67, 133 ms
 		l.runs(n, 1)
 		l.sleep(5 * time.Minute)
 		if len(n.r.stopped()) > 0 || len(l.g.expired) > 0 {

@@ -34,7 +34,11 @@ type model struct {
 	mu      sync.Mutex
 	faults  []string // violations
 	lastAck map[task.ShardRef]int
+	seen    *modelTally
 }
+
+// modelTally shows that a run was not empty.
+type modelTally struct{ starts, renewedFirst, expired, saves, stale int }
 
 func TestModelAtMostOneBeliever(t *testing.T) {
 	first, n := uint64(1), uint64(24)
@@ -44,10 +48,15 @@ func TestModelAtMostOneBeliever(t *testing.T) {
 	if s := os.Getenv("LANJOBS_MODEL_FIRST"); s != "" {
 		first, _ = strconv.ParseUint(s, 10, 64)
 	}
+	var seen modelTally
 	for seed := first; seed < first+n; seed++ {
-		if faults := runModel(t, seed, modelOptions{guard: seed%3 == 0}); len(faults) > 0 {
+		if faults := runModel(t, seed, modelOptions{guard: seed%3 == 0}, &seen); len(faults) > 0 {
 			t.Fatalf("seed %d (LANJOBS_MODEL_FIRST=%d LANJOBS_MODEL_SEEDS=1):\n%v", seed, seed, faults)
 		}
+	}
+	t.Logf("%d seeds: %+v", n, seen)
+	if n >= 24 && (seen.starts < 200 || seen.renewedFirst == 0 || seen.expired == 0 || seen.saves < 200 || seen.stale == 0) {
+		t.Error("the model hardly does anything")
 	}
 }
 
@@ -59,7 +68,7 @@ func TestModelSees(t *testing.T) {
 	} {
 		found := false
 		for seed := uint64(1); seed <= 20 && !found; seed++ {
-			found = len(runModel(t, seed, opt)) > 0
+			found = len(runModel(t, seed, opt, &modelTally{})) > 0
 		}
 		if !found {
 			t.Errorf("%s: nothing seen", name)
@@ -72,12 +81,12 @@ type sleepless struct{ *machine }
 
 func (s sleepless) Boot() task.Boot { return task.Boot(bootOffset + s.Awake()) }
 
-func runModel(t *testing.T, seed uint64, opt modelOptions) (faults []string) {
+func runModel(t *testing.T, seed uint64, opt modelOptions, seen *modelTally) (faults []string) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		ttls := []task.Millis{2 * task.Second, 5 * task.Second, 10 * task.Second, task.Minute}
 		ttl := ttls[rng.IntN(len(ttls))]
-		m := &model{lab: newLab(t), rng: rng, ttl: ttl.Duration(), opt: opt, lastAck: map[task.ShardRef]int{}}
+		m := &model{lab: newLab(t), rng: rng, ttl: ttl.Duration(), opt: opt, lastAck: map[task.ShardRef]int{}, seen: seen}
 		defer m.close()
 		m.g.rate = drift(rng)
 		if opt.granterCut != 0 {
@@ -94,6 +103,7 @@ func runModel(t *testing.T, seed uint64, opt modelOptions) (faults []string) {
 		if !m.spoiled() {
 			m.until(60*m.ttl+time.Minute, fmt.Sprintf("seed %d: all done after healing", seed), m.succeeded(4))
 		}
+		m.g.look(func() { seen.expired, seen.stale = seen.expired+len(m.g.expired), seen.stale+m.g.stale })
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		faults = m.faults
@@ -209,6 +219,10 @@ func (m *model) live(ctx context.Context, n *node, a *task.Assignment) {
 	}
 	m.mu.Lock()
 	acked := m.lastAck[a.Ref()]
+	m.seen.starts++
+	if a.MustRenew {
+		m.seen.renewedFirst++
+	}
 	m.mu.Unlock()
 	if done < acked {
 		m.fault("attempt %d of %v goes on at %d, acknowledged was %d (I5)", a.Attempt, a.Ref(), done, acked)
@@ -230,6 +244,7 @@ func (m *model) live(ctx context.Context, n *node, a *task.Assignment) {
 		}
 		m.mu.Lock()
 		m.lastAck[a.Ref()] = max(m.lastAck[a.Ref()], done)
+		m.seen.saves++
 		m.mu.Unlock()
 	}
 }
