@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -41,7 +42,8 @@ type request struct {
 	query  url.Values
 	kind   string // content type of the body, application/json by default
 	body   []byte
-	id     string // of a write
+	id     string        // of a write
+	limit  time.Duration // of one try; tryTimeout by default
 }
 
 // get reads a view.
@@ -100,7 +102,8 @@ func (c *client) passing(err error) bool {
 
 // try asks once.
 func (c *client) try(ctx context.Context, r request, reply any) error {
-	tryCtx, cancel := context.WithTimeout(ctx, tryTimeout)
+	limit := cmp.Or(r.limit, tryTimeout)
+	tryCtx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	quick := c.watchSlow()
 	resp, err := c.send(tryCtx, r)
@@ -110,7 +113,7 @@ func (c *client) try(ctx context.Context, r request, reply any) error {
 		err = decodeReply(resp.Body, reply)
 	}
 	if err != nil && ctx.Err() == nil && tryCtx.Err() != nil {
-		return task.NewProblem(task.ErrNoLeader, "no answer from the node here within "+tryTimeout.String(), "")
+		return task.NewProblem(task.ErrNoLeader, "no answer from the node here within "+length(limit.Seconds()), "")
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 func TestStatusHealth(t *testing.T) {
@@ -108,11 +109,9 @@ func TestInitKeepsJobs(t *testing.T) {
 	}
 	b = newBench(t)
 	b.up = false
-	if err := os.MkdirAll(filepath.Join(b.w.nodes.config().DataDir, "raft"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	b.settle("")
 	b.expect(exitDone, "init", "-o", "json")
-	if b.created != nil || len(b.launched) != 1 {
+	if b.created == nil || len(b.launched) != 1 {
 		t.Errorf("created %v, started %q", b.created, b.launched)
 	}
 	b.wants("stdout", b.out.String(), `"ca_fingerprint": "3F9A-7C21-0B4E"`)
@@ -150,6 +149,9 @@ func TestJoinFromOwnNode(t *testing.T) {
 		j := b.api.add(task.Spec{Name: "a"})
 		b.expect(exitConflict, "join", "nas", "--token", "LJ1-abc")
 		b.wants("stderr", b.err.String(), "this machine's own node has work to do (1 unfinished job).")
+		if b.api.gone {
+			t.Fatal("it was told to leave all the same")
+		}
 		j.view.State = task.JobSucceeded
 		b.expect(exitDone, "join", "nas", "--token", "LJ1-abc")
 		last := b.api.requests
@@ -163,18 +165,50 @@ func TestJoinFromOwnNode(t *testing.T) {
 	})
 }
 
-func TestJoinReplacesStoppedNode(t *testing.T) {
-	b := newBench(t)
-	b.up = false
-	b.api.view.Nodes = []task.NodeView{{ID: "n1", Name: "mini-1", Role: "voter", State: "ready"}}
-	dir := b.w.nodes.config().DataDir
-	if err := os.MkdirAll(filepath.Join(dir, "raft"), 0o700); err != nil {
-		t.Fatal(err)
+func TestJoinOverStoppedNode(t *testing.T) {
+	for cluster, want := range map[string]string{
+		"":       "a node that does not run has its data in ",
+		"garage": `this machine belongs to "garage". lanjobs leave, or put its data aside: lanjobs join nas --replace`,
+	} {
+		b := newBench(t)
+		b.up = false
+		b.settle(cluster)
+		b.expect(exitConflict, "join", "nas", "--token", "LJ1-abc")
+		b.wants("stderr", b.err.String(), want)
+		b.expect(exitDone, "join", "nas", "--token", "LJ1-abc", "--replace")
+		if len(b.joined) == 0 {
+			t.Error("has not joined")
+		}
 	}
-	b.expect(exitConflict, "join", "nas", "--token", "LJ1-abc")
-	b.expect(exitDone, "join", "nas", "--token", "LJ1-abc", "--replace")
-	if old, _ := filepath.Glob(dir + ".old-*"); len(old) != 1 {
-		t.Errorf("the old data is not there: %q", old)
+}
+
+// settle makes the data folder that of a node that does not run.
+func (b *bench) settle(cluster string) {
+	b.t.Helper()
+	identity, err := transport.NewIdentity("mini-1")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if cluster != "" {
+		info, ca, err := transport.NewCluster(cluster)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		csr, err := identity.CSR()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		cert, err := ca.Issue(csr, identity.NodeID)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if err := identity.Adopt(info, cert); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	dir := b.w.nodes.config().DataDir
+	if err := errors.Join(os.MkdirAll(dir, 0o700), identity.Save(dir)); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

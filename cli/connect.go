@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"strconv"
 
 	"lanjobs/task"
@@ -61,23 +61,22 @@ func (c *call) explainDoor(err error) error {
 	switch {
 	case errors.Is(err, transport.ErrSocketPermission):
 		return notYours(ownerOf(c.dataDir()), c.user, c.dataDir())
-	case errors.Is(err, transport.ErrNoNode) && hasData(c.dataDir()):
+	case !errors.Is(err, transport.ErrNoNode):
+		return err
+	}
+	if _, exists := nodeHere(c.dataDir()); exists {
 		return &exitError{code: exitNoNode, detail: transport.ErrNoNode.Error() + ", but one was: its data is in " + c.dataDir() + ".",
 			hint: "start it again: lanjobs serve", cause: transport.ErrNoNode}
 	}
 	return err
 }
 
-// hasData tells whether a node has been here before. Its log alone is no node: a start may have failed.
-func hasData(dir string) bool {
-	entries, err := os.ReadDir(dir)
+// nodeHere tells whether a data folder is that of a node, and which cluster that belongs to: "" = this machine only. One that
+// cannot be read is a node all the same; starting it says what is wrong.
+func nodeHere(dataDir string) (cluster string, exists bool) {
+	identity, err := transport.LoadIdentity(dataDir)
 	if err != nil {
-		return false
+		return "", !errors.Is(err, fs.ErrNotExist)
 	}
-	for _, e := range entries {
-		if e.Name() != logName {
-			return true
-		}
-	}
-	return false
+	return identity.Cluster.Name, true
 }

@@ -19,6 +19,17 @@ type eventCursor struct {
 	n     int
 }
 
+// newest is the place behind all events so far.
+func newest(ctx context.Context, cl *client) (eventCursor, error) {
+	var l task.List[task.Event]
+	var c eventCursor
+	err := cl.get(ctx, "/v1/events", url.Values{"tail": {"1"}}, &l)
+	for _, e := range l.Items {
+		c.pass(e)
+	}
+	return c, err
+}
+
 // pass tells whether an event is new, and moves behind it.
 func (c *eventCursor) pass(e task.Event) bool {
 	if e.Index < c.index || e.Index == c.index && c.index > 0 && e.N <= c.n {

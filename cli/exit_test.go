@@ -156,6 +156,7 @@ func TestUsageFaults(t *testing.T) {
 		"run --shards 0 -- x":              "lanjobs run:",
 		"run --each nothing* -- x":         "lanjobs run:",
 		"init --name Home!":                `for example "home"`,
+		"init --listen mini-1":             "write an IP address of this machine",
 		"init --listen 1.2.3.4:x":          "the port is a number",
 		"join m":                           "not built yet (pairing by a code)",
 		"join m --token a --token-file b":  "give one",

@@ -58,7 +58,8 @@ type fakeJob struct {
 
 func newFakeAPI(t *testing.T) *fakeAPI {
 	f := &fakeAPI{t: t, leader: true, writes: map[string]bool{}}
-	f.view = task.ClusterView{Health: "healthy", Version: "1.4.0", Leader: "n1", LeaderName: "mini-1", Self: "n1", SelfName: "mini-1", Index: 18231}
+	f.view = task.ClusterView{Health: "healthy", Version: "1.4.0", Leader: "n1", LeaderName: "mini-1", Self: "n1", SelfName: "mini-1", Index: 18231,
+		Nodes: []task.NodeView{{ID: "n1", Name: "mini-1", Role: "leader", State: "ready", OS: "linux", CPUs: 4, Slots: 4, Version: "1.4.0"}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /v1/status", f.status)
@@ -334,6 +335,10 @@ func (f *fakeAPI) listEvents(w http.ResponseWriter, r *http.Request) {
 			(q.Get("kind") == "" || slices.Contains(strings.Split(q.Get("kind"), ","), string(e.Kind))) {
 			out = append(out, e)
 		}
+	}
+	if n := atoi(q.Get("tail")); n > 0 {
+		reply(w, list("EventList", f.view.Index, out[max(len(out)-n, 0):]))
+		return
 	}
 	if q.Get("follow") == "" {
 		l := list("EventList", f.view.Index, out[:min(len(out), 2)]) // short pages, so that every command has to turn them

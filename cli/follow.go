@@ -31,12 +31,13 @@ type followed struct {
 	cursor eventCursor
 }
 
-// follow asks for jobs until all have ended. What keeps it from asking is shown and waited for: only the person gives up.
-func follow(ctx context.Context, clock task.Clock, cl *client, ids []task.JobID, d display) ([]task.JobView, error) {
+// follow asks for jobs until all have ended, and shows what happened to them after from. What keeps it from asking is shown and
+// waited for: only the person gives up.
+func follow(ctx context.Context, clock task.Clock, cl *client, ids []task.JobID, from eventCursor, d display) ([]task.JobView, error) {
 	defer d.close()
 	jobs := make([]*followed, len(ids))
 	for i, id := range ids {
-		jobs[i] = &followed{id: id}
+		jobs[i] = &followed{id: id, cursor: from}
 	}
 	start := clock.Awake()
 	for {
@@ -109,8 +110,8 @@ func views(jobs []*followed) []task.JobView {
 }
 
 // followToEnd follows jobs and makes their end the command's end.
-func (c *call) followToEnd(ctx context.Context, cl *client, ids []task.JobID, d display) error {
-	jobs, err := follow(ctx, c.clock, cl, ids, d)
+func (c *call) followToEnd(ctx context.Context, cl *client, ids []task.JobID, from eventCursor) error {
+	jobs, err := follow(ctx, c.clock, cl, ids, from, c.progressDisplay())
 	if err != nil {
 		return c.leftFollowing(ctx, ids, err)
 	}

@@ -103,13 +103,18 @@ func TestBars(t *testing.T) {
 		video := b.api.jobs[2]
 		b.api.events = nil
 		f := &fakeJob{view: video.view}
-		b.api.emit(f, task.Event{Kind: task.EventCheckpoint, Stage: "segments", Shards: "9", Seq: 3})
-		b.api.emit(f, task.Event{Kind: task.EventLeaseExpire, Stage: "segments", Shards: "9", NodeName: "mini-2", Reason: "lease ended unrenewed"})
-		b.api.emit(f, task.Event{Kind: task.EventLeaseGrant, Stage: "segments", Shards: "9", NodeName: "nas"})
+		b.api.emit(f, task.Event{Kind: task.EventShardState, Stage: "segments", Shards: "1", To: "failed", Reason: "long ago"})
+		time.AfterFunc(50*time.Millisecond, func() {
+			b.api.change(func() {
+				b.api.emit(f, task.Event{Kind: task.EventCheckpoint, Stage: "segments", Shards: "9", Seq: 3})
+				b.api.emit(f, task.Event{Kind: task.EventLeaseExpire, Stage: "segments", Shards: "9", NodeName: "mini-2", Reason: "lease ended unrenewed"})
+				b.api.emit(f, task.Event{Kind: task.EventLeaseGrant, Stage: "segments", Shards: "9", NodeName: "nas"})
+			})
+		})
 		time.AfterFunc(time.Second, func() { b.api.change(func() { b.api.end(video, -1) }) })
 		b.expect(exitDone, "retry", "--wait", "transcode")
 		frames := strings.Split(b.err.String(), "\x1b[J")
-		golden(t, "bars.txt", strings.NewReplacer("\x1b[K", "", "\x1b", "ESC").Replace(frames[0]+"\n…\n"+frames[len(frames)-2]))
+		golden(t, "bars.txt", strings.NewReplacer("\x1b[K", "", "\x1b", "ESC").Replace(frames[1]+"\n…\n"+frames[len(frames)-2]))
 	})
 }
 
@@ -126,6 +131,8 @@ func TestNews(t *testing.T) {
 		{Kind: task.EventLeaseGrant, Stage: "a", Shards: "3", NodeName: "nas"},
 		{Kind: task.EventShardState, Stage: "a", Shards: "1", From: "running", To: "failed", Reason: "exit 1 is permanent"},
 		{Kind: task.EventLeaseRelease, Stage: "a", Shards: "2", NodeName: "pc", Reason: "cancelled"},
+		{Kind: task.EventLeaseRelease, Stage: "a", Shards: "3", NodeName: "nas", Reason: "exit 64"},
+		{Kind: task.EventShardState, Stage: "a", Shards: "3", NodeName: "nas", From: "running", To: "failed", Reason: "exit 64 is permanent"},
 	} {
 		n.add(e)
 	}
@@ -135,6 +142,7 @@ func TestNews(t *testing.T) {
 		"a/3 ended on nas: exit 2",
 		"a/3 again on nas",
 		"a/1 dead: exit 1 is permanent",
+		"a/3 dead: exit 64 is permanent",
 	}
 	if got := n.take(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("have %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -53,10 +54,8 @@ func runInit(ctx context.Context, c *call) error {
 		return c.initRunning(ctx, cl, name, f)
 	case !errors.Is(err, transport.ErrNoNode):
 		return err
-	case hasData(c.dataDir()):
-		return c.initStopped(ctx, name, f)
 	}
-	return c.initFresh(ctx, name, f)
+	return c.initStopped(ctx, name, f)
 }
 
 func alreadyMember(v *task.ClusterView) error {
@@ -82,21 +81,8 @@ func (c *call) initRunning(ctx context.Context, cl *client, name string, f serve
 	return c.saidInit(view, f.listen)
 }
 
-// initStopped starts the node that was here, since only it can tell what it is.
+// initStopped makes the cluster on disk, of nothing or of the node that was here, then starts its node.
 func (c *call) initStopped(ctx context.Context, name string, f serveFlags) error {
-	v, err := c.startNode(ctx, serveFlags{})
-	if err != nil {
-		return err
-	}
-	c.saidStarted(v)
-	if v.Name != "" {
-		return alreadyMember(v)
-	}
-	return c.initRunning(ctx, c.client(), name, f)
-}
-
-// initFresh makes the cluster on disk, then starts its node.
-func (c *call) initFresh(ctx context.Context, name string, f serveFlags) error {
 	cfg, err := c.nodeConfig(f)
 	if err != nil {
 		return err
@@ -138,11 +124,13 @@ func listenAddress(path, s string) (string, error) {
 		host, port = "", strconv.Itoa(n)
 	} else if h, p, err := net.SplitHostPort(s); err == nil {
 		host, port = h, p
-	} else if net.ParseIP(strings.Trim(s, "[]")) == nil && strings.Contains(s, ":") {
-		return "", usage(path, "--listen %q: write ADDR, ADDR:PORT or :PORT.", s)
+	}
+	host = strings.Trim(host, "[]")
+	if _, err := netip.ParseAddr(host); host != "" && err != nil {
+		return "", usage(path, "--listen %q: write an IP address of this machine, ADDR:PORT or :PORT.", s)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", usage(path, "--listen %q: the port is a number from 1 to 65535.", s)
 	}
-	return net.JoinHostPort(orElse(strings.Trim(host, "[]"), "0.0.0.0"), port), nil
+	return net.JoinHostPort(orElse(host, "0.0.0.0"), port), nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"lanjobs/node"
@@ -17,7 +18,7 @@ import (
 // insideDirs is how many runs may go on beside each other, each in a folder of its own.
 const insideDirs = 64
 
-// Patience with a node in this process: until it leads itself, and until a job that was told to stop has ended.
+// Patience with a node in this process: until it is ready, and until a job that was told to stop has ended.
 const (
 	insideReady = 15 * time.Second
 	insideGrace = 5 * time.Minute // longer than any sensible stop_grace; the second Ctrl-C is there for the rest
@@ -89,7 +90,7 @@ func (c *call) insideDir() (dir string, unlock func(), err error) {
 
 // runOn runs a job on the node in this process.
 func (c *call) runOn(ctx context.Context, cl *client, spec *task.Spec) error {
-	if err := untilLed(ctx, cl); err != nil {
+	if err := untilReady(ctx, cl); err != nil {
 		return err
 	}
 	if err := c.clearLeft(ctx, cl); err != nil {
@@ -120,12 +121,14 @@ func (c *call) runOn(ctx context.Context, cl *client, spec *task.Spec) error {
 	return context.Cause(ctx)
 }
 
-// untilLed waits for the node to become its own leader.
-func untilLed(ctx context.Context, cl *client) error {
+// untilReady waits for the node to lead itself and to offer its machine: a job handed in before that is told that nobody can
+// run it.
+func untilReady(ctx context.Context, cl *client) error {
 	for start := cl.clock.Awake(); ; {
 		v := &task.ClusterView{}
 		err := cl.try(ctx, request{method: "GET", path: "/v1/status"}, v)
-		if err == nil && v.Leader != "" {
+		ready := func(n task.NodeView) bool { return n.ID == v.Self && n.State == "ready" }
+		if err == nil && v.Leader != "" && slices.ContainsFunc(v.Nodes, ready) {
 			return nil
 		}
 		if err != nil && exitCode(err) != exitUnreachable {
@@ -175,7 +178,7 @@ func (c *call) stopJob(ctx context.Context, cl *client, id task.JobID) {
 	if cl.delete(ctx, jobPath(id), c.stopQuery("Ctrl-C"), nil) != nil {
 		return
 	}
-	_, _ = follow(ctx, c.clock, cl, []task.JobID{id}, silent{})
+	_, _ = follow(ctx, c.clock, cl, []task.JobID{id}, eventCursor{}, silent{})
 }
 
 func (c *call) stopQuery(reason string) url.Values { return url.Values{"reason": {reason}} }

@@ -126,26 +126,30 @@ func noToken(path, peer string) error {
 Then here: lanjobs join %s --token-file -      and paste the token`, peer))
 }
 
-// makeRoom sees to it that no other node's data is in the way.
+// makeRoom sees to it that no node is in the way. The data of one that does not run is put aside by the join itself, after
+// it was let in.
 func (c *call) makeRoom(ctx context.Context, peer string) error {
 	replace := c.flags.Bool("replace")
 	cl, v, err := c.connect(ctx)
-	switch {
-	case errors.Is(err, transport.ErrNoNode) && !hasData(c.dataDir()):
-		return nil
-	case errors.Is(err, transport.ErrNoNode) && !replace:
+	if errors.Is(err, transport.ErrNoNode) {
+		cluster, exists := nodeHere(c.dataDir())
+		switch {
+		case !exists || replace:
+			return nil
+		case cluster != "":
+			return belongs(cluster, 0, peer)
+		}
 		return &exitError{code: exitConflict, detail: fmt.Sprintf("a node that does not run has its data in %s.", c.dataDir()),
 			hint: fmt.Sprintf("start it: lanjobs serve · or put its data aside: lanjobs join %s --replace", peer), cause: task.ErrConflict}
-	case errors.Is(err, transport.ErrNoNode):
-		return c.putAside()
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	todo := unfinished(v.Jobs)
 	if !replace && (v.Name != "" || todo > 0) {
 		return belongs(v.Name, todo, peer)
 	}
-	c.say("The node here leaves %s; its data is put aside.", orElse(v.Name, "its jobs' history"))
+	c.say("The node here leaves %s; its data is put aside.", clusterName(v.Name))
 	return c.leave(ctx, cl, replace)
 }
 
@@ -172,17 +176,6 @@ func belongs(cluster string, todo int, peer string) error {
 	}
 	e.detail = fmt.Sprintf("this machine belongs to %q%s. lanjobs leave, or put its data aside: lanjobs join %s --replace", cluster, jobs, peer)
 	return e
-}
-
-// putAside renames the data folder of a node that does not run.
-func (c *call) putAside() error {
-	dir := strings.TrimRight(c.dataDir(), `/\`)
-	aside := dir + ".old-" + c.clock.Wall().UTC().Format("20060102T150405Z")
-	if err := os.Rename(dir, aside); err != nil {
-		return fmt.Errorf("put the old data aside: %w", err)
-	}
-	c.say("The old data is in %s.", aside)
-	return nil
 }
 
 // untilMember waits until the cluster counts this machine in.
@@ -222,48 +215,4 @@ func joinedAs(v *task.ClusterView, name string) string {
 		}
 	}
 	return name
-}
-
-func leaveRow() *command {
-	return &command{
-		name: "leave", short: "take this machine out of its cluster; its data is kept aside",
-		long:  `Drains it, hands leadership over, tells the others. --force leaves even if they do not answer or work is lost.`,
-		takes: takesNode | takesYes,
-		flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "leave whatever happens"}},
-		run: func(ctx context.Context, c *call) error {
-			cl, v, err := c.connect(ctx)
-			if err != nil {
-				return err
-			}
-			if err := c.confirm(fmt.Sprintf("Take %s out of %s?", v.SelfName, clusterName(v.Name))); err != nil {
-				return err
-			}
-			if err := c.leave(ctx, cl, c.flags.Bool("force")); err != nil {
-				return err
-			}
-			return c.done(nil, nil, "%s has left %s", v.SelfName, clusterName(v.Name))
-		},
-	}
-}
-
-// leavePatience is how long a node may take to hand over what it has and end.
-const leavePatience = 2 * time.Minute
-
-// leave asks the node here to leave and waits until it is gone.
-func (c *call) leave(ctx context.Context, cl *client, force bool) error {
-	if err := cl.post(ctx, "/v1/leave", transport.LeaveBody{Force: force}, nil); err != nil && !errors.Is(err, errCut) {
-		return c.explainDoor(err)
-	}
-	for start := c.clock.Awake(); ; {
-		err := cl.try(ctx, request{method: "GET", path: "/healthz"}, nil)
-		if errors.Is(err, transport.ErrNoNode) {
-			return nil
-		}
-		if c.clock.Awake()-start > leavePatience {
-			return &exitError{code: exitUnreachable, detail: fmt.Sprintf("the node here has not ended within %s.", leavePatience), hint: "Its log says what it waits for: " + logName}
-		}
-		if wait(ctx, c.clock, 200*time.Millisecond) != nil {
-			return context.Cause(ctx)
-		}
-	}
 }

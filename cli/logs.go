@@ -200,7 +200,7 @@ func (c *call) followLogs(ctx context.Context, cl *client, job *task.JobView, re
 		return (ref.Stage == "" || ref.Stage == k.stage) && inRanges(ref.Shards, k.shard) &&
 			(ref.Attempt == 0 || ref.Attempt == e.Attempt) && (recent == nil || e.Index >= recent.from)
 	}
-	_, err := follow(ctx, c.clock, cl, []task.JobID{job.ID}, s)
+	_, err := follow(ctx, c.clock, cl, []task.JobID{job.ID}, eventCursor{}, s)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +98,51 @@ func TestLogsFollowRetry(t *testing.T) {
 		if b.out.String() != "one\ntwo\n" {
 			t.Errorf("have %q", b.out)
 		}
+	})
+}
+
+// TestLogsNewestChanges: the newest attempt is followed across its successor, whose output starts at its own beginning.
+func TestLogsNewestChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		j := b.api.add(task.Spec{Name: "hello", Stages: []task.StageSpec{{Name: "main", Shards: 1}}})
+		j.logs["main/0/1"], j.running["main/0/1"] = "one one one\n", true
+		b.api.emit(j, task.Event{Kind: task.EventLeaseGrant, Stage: "main", Shards: "0"})
+		time.AfterFunc(2*time.Second, func() { b.api.change(func() { j.logs["main/0/2"] = "two\n" }) })
+		time.AfterFunc(4*time.Second, func() { b.api.change(func() { j.view.State = task.JobSucceeded }) })
+		b.expect(exitDone, "logs", "-f", "hello")
+		if b.out.String() != "one one one\ntwo\n" {
+			t.Errorf("have %q", b.out)
+		}
+	})
+}
+
+// TestLogsOfRunning: without -f, what there is now is all.
+func TestLogsOfRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		j := b.api.add(task.Spec{Name: "hello", Stages: []task.StageSpec{{Name: "main", Shards: 1}}})
+		j.logs["main/0/1"], j.running["main/0/1"] = "one\n", true
+		b.expect(exitDone, "logs", "hello", "--timeout", "1m")
+	})
+}
+
+// brokenPipe is standard output whose reader has gone.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// TestLogsReaderGone: who reads no more ends the command, although the job goes on.
+func TestLogsReaderGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		j := b.api.add(task.Spec{Name: "hello", Stages: []task.StageSpec{{Name: "main", Shards: 1}}})
+		j.logs["main/0/1"], j.running["main/0/1"] = "one\n", true
+		b.api.emit(j, task.Event{Kind: task.EventLeaseGrant, Stage: "main", Shards: "0", Attempt: 1})
+		b.w.stdout = brokenPipe{}
+		b.expect(exitBad, "logs", "hello", "-f", "--timeout", "1m")
+		b.wants("stderr", b.err.String(), "broken pipe")
+		b.expect(exitBad, "logs", "hello")
 	})
 }
 

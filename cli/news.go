@@ -53,6 +53,7 @@ func (n *news) add(e task.Event) {
 		n.granted(e)
 	case task.EventShardState:
 		if e.To == task.ShardFailed.String() {
+			n.drop(n.endedOn(e, e.Shards, e.NodeName, n.lostReason(e)))
 			n.sentences = append(n.sentences, fmt.Sprintf("%s dead: %s", n.name(e, e.Shards), oneLine(e.Reason)))
 		}
 	}
@@ -98,15 +99,30 @@ func (n *news) granted(e task.Event) {
 		if l.node != e.NodeName {
 			text = fmt.Sprintf("%s moved %s → %s: %s", name, l.node, e.NodeName, oneLine(l.reason))
 			// One sentence for a lease that ended and was granted within one look.
-			if i := slices.Index(n.sentences, n.endedOn(e, itoa(k.shard), l.node, l.reason)); i >= 0 {
-				n.sentences = slices.Delete(n.sentences, i, i+1)
-			}
+			n.drop(n.endedOn(e, itoa(k.shard), l.node, l.reason))
 		}
 		if seq := n.checkpoints[k]; seq > 0 {
 			text += fmt.Sprintf("; resumes at checkpoint %d", seq)
 		}
 		n.sentences = append(n.sentences, text)
 	}
+}
+
+// drop takes a sentence back that a fuller one replaces before anybody has read it.
+func (n *news) drop(sentence string) {
+	if i := slices.Index(n.sentences, sentence); i >= 0 {
+		n.sentences = slices.Delete(n.sentences, i, i+1)
+	}
+}
+
+// lostReason is how the last attempt of an event's shard ended.
+func (n *news) lostReason(e task.Event) string {
+	for _, k := range shardsOf(e) {
+		if l, ok := n.lost[k]; ok {
+			return l.reason
+		}
+	}
+	return ""
 }
 
 // shardsOf names each shard of an event.

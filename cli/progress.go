@@ -48,6 +48,9 @@ type saidLine struct {
 
 func (l *lines) update(jobs []task.JobView) {
 	l.stuck, l.news.many = false, len(jobs) > 1
+	for _, text := range l.news.take() {
+		l.line(text)
+	}
 	for i := range jobs {
 		j := &jobs[i]
 		if l.calm && j.Shards.Total <= 1 {
@@ -59,9 +62,6 @@ func (l *lines) update(jobs []task.JobView) {
 			}
 			l.stage(jobPrefix(jobs, j)+st.Name, st)
 		}
-	}
-	for _, text := range l.news.take() {
-		l.line(text)
 	}
 }
 

@@ -62,7 +62,8 @@ func runRun(ctx context.Context, c *call) error {
 			return err
 		case c.opt.cluster != "":
 			return err // a job for a cluster does not run outside of it
-		case hasData(c.dataDir()):
+		}
+		if _, exists := nodeHere(c.dataDir()); exists {
 			c.say("lanjobs: the node of this machine does not run (start it: lanjobs serve); this job runs in this process.")
 		}
 	}
@@ -128,7 +129,7 @@ func (c *call) followOutput(ctx context.Context, cl *client, id task.JobID, spec
 	if !c.opt.quiet {
 		progress = &lines{c: c, news: newNews(), calm: true}
 	}
-	return follow(ctx, c.clock, cl, []task.JobID{id}, both{s, progress})
+	return follow(ctx, c.clock, cl, []task.JobID{id}, eventCursor{}, both{s, progress})
 }
 
 // saidEnd tells how long it took, where there was more than one piece to wait for.

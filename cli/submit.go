@@ -57,7 +57,7 @@ func runSubmit(ctx context.Context, c *call) error {
 	if err != nil || !c.opt.wait {
 		return err
 	}
-	return c.followToEnd(ctx, cl, ids, c.progressDisplay())
+	return c.followToEnd(ctx, cl, ids, eventCursor{})
 }
 
 // submitAll hands jobs in one after another. What was accepted before one is refused is shown all the same.

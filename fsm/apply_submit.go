@@ -33,7 +33,7 @@ func (c *SubmitJob) apply(s *State) Result {
 	}
 	if spec.users++; spec.users == 1 {
 		s.specs[spec.JSON] = spec
-		s.weight += int64(len(spec.JSON))
+		s.weight += spec.weight()
 	}
 	j := &Job{epoch: s.epoch, Seq: s.jobs.n, ID: task.JobID(strings.Clone(string(c.Job))), Spec: spec, Request: c.RequestID, State: task.JobPending,
 		By: clip(c.By, task.MaxMessageLength), Submitted: s.Wall, SubmittedLed: s.Led, Stages: make([]Stage, len(spec.Stages))}
@@ -66,7 +66,7 @@ func (s *State) room(spec *Spec) *task.Problem {
 	if spec.users > 0 {
 		return nil
 	}
-	return s.full(int64(len(spec.JSON)))
+	return s.full(spec.weight())
 }
 
 // sameKey answers a submit whose idempotency key was used within its window.
@@ -105,7 +105,7 @@ func (c *CollectJobs) apply(s *State) Result {
 		s.weight -= j.weight
 		if j.Spec.users--; j.Spec.users == 0 {
 			delete(s.specs, j.Spec.JSON)
-			s.weight -= int64(len(j.Spec.JSON))
+			s.weight -= j.Spec.weight()
 		}
 		for i := range j.Stages {
 			s.shards -= j.Stages[i].shards.n

@@ -102,7 +102,7 @@ func (c *checker) job(j *Job) {
 func (c *checker) sums() {
 	s := c.s
 	for _, sp := range s.specs {
-		c.weight += int64(len(sp.JSON)) // a sum: no order
+		c.weight += sp.weight() // a sum: no order
 	}
 	for _, x := range []struct {
 		what      string

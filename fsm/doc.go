@@ -6,15 +6,33 @@
 // time and retention limit is a value of it. What needs a choice (ids, which node, when to expire) is decided by the leader
 // before the log and checked again here: a command that no longer fits is refused and changes nothing.
 //
-// The laws, each checked by Check after every step of the tests:
+// The laws, each held by the tests over random histories, by Check where a state can show it by itself:
 //
 //	one lease per shard at most, held by one node under one token          (I1)
 //	tokens only grow                                                       (I3)
-//	a command with a token that is not the shard's current one is refused  (I4)
-//	a lease ends by report, release or an Expire that finds its deadline passed (I6)
+//	a command with a token that is not the shard's current one is refused and audited (I4)
+//	a refused command changes nothing and says nothing but its refusal
+//	a repeated command is harmless, as long as requestMemory and requestWindow reach (R20)
+//	a lease ends by report, by an Expire that finds its deadline passed, or by the next start of its node (I6, I13)
 //	a done shard stays done, a final job stays final, unless a person retries
-//	same log, same bytes                                                   (I10)
+//	a job that is not final has an open stage, and a shard that is neither done nor leased becomes ready by itself
+//	same log, same bytes, on every replica and of every architecture       (I10)
+//	whatever the log holds, Apply neither panics nor takes more memory or time than limits.go allows
+//
+// How a shard goes on:
+//
+//	pending -> assigned -> running -> succeeded
+//	   ^          |           |
+//	   |          +-----------+-> failed (out of attempts), cancelled
+//	   +----------------------+   at once, or after its retry time
+//
+// A stage waits for those it needs, is open, and ends succeeded, partial, failed or cancelled; or it is skipped. A retry by a
+// person makes chosen shards pending again, and every stage that reads from them anew.
 //
 // Shards are compact records in copy-on-write pages, so that a snapshot of a million of them is taken in well under a
-// millisecond and written while Apply goes on.
+// millisecond and written while Apply goes on. Everything that can be worked out from the records (who holds what, what is
+// ready, what falls due next) is kept beside them and rebuilt when a snapshot is read; it is in no snapshot and no digest.
+//
+// What is stored is copied: neither a log entry's buffer nor a snapshot's is kept. A field is added to a record at its end
+// and read only if it is there; testdata/compat holds old logs and snapshots, which must go on giving the same state.
 package fsm

@@ -16,7 +16,7 @@ func (s *State) index() {
 	s.leases, s.held, s.ready, s.waits, s.due = map[task.Token]*Lease{}, nil, readyQueue{}, nil, 0
 	s.live, s.shards, s.weight = 0, 0, 0
 	for _, sp := range s.specs {
-		s.weight += int64(len(sp.JSON)) // a sum: no order
+		s.weight += sp.weight() // a sum: no order
 	}
 	for i, n := range s.nodes {
 		s.nodeAt[n.Info.ID] = int32(i)

@@ -100,6 +100,8 @@ func (x *Extra) weight() int64 {
 // recordWeight is what an attempt's record takes without its texts.
 const recordWeight = 136
 
+func (sp *Spec) weight() int64 { return int64(len(sp.JSON) + len(sp.Digest)) }
+
 func (k *StateKey) weight() int64 { return int64(len(k.Key) + len(k.Value)) }
 
 // weigh books a change of what a job's records hold.

@@ -394,7 +394,7 @@ func TestEqualSpecsAreStoredAndWrittenOnce(t *testing.T) {
 		t.Fatalf("500 jobs of one spec of %d bytes take %d", len(data), buf.Len())
 	}
 	s := reread(t, l.s)
-	if s.Job("j1").Spec != s.Job("j499").Spec || s.Job("j0").Spec.users != 500 || s.weight != int64(len(data)) {
+	if s.Job("j1").Spec != s.Job("j499").Spec || s.Job("j0").Spec.users != 500 || s.weight != int64(len(data)+1) {
 		t.Fatal("the spec is there more than once")
 	}
 }

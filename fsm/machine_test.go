@@ -189,7 +189,7 @@ func TestEveryHistoryKeepsTheLaws(t *testing.T) {
 
 // TestLongHistoriesKeepTheLaws goes deeper than rapid does: hundreds of entries each. FSM_SEED runs one history, FSM_RUNS so many.
 func TestLongHistoriesKeepTheLaws(t *testing.T) {
-	first, runs := int64(1), 20
+	first, runs := int64(1), 12
 	if testing.Short() {
 		runs = 4
 	}

@@ -72,6 +72,9 @@ func (w *world) held() granted {
 	for range 6 {
 		g := w.grants[len(w.grants)-1-w.Intn(min(len(w.grants), 12))]
 		if w.s.Lease(g.token) != nil || w.one(8) {
+			if w.one(15) { // a good token for another shard
+				g.ref = pick(w, w.grants[w.Intn(len(w.grants))].ref, task.ShardRef{Job: w.job(), Stage: g.ref.Stage, Shard: g.ref.Shard})
+			}
 			return g
 		}
 	}

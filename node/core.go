@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -55,6 +56,7 @@ type Core struct {
 	worker  *worker.Worker
 	control *control
 	kick    chan struct{} // seats: look again now
+	leaving atomic.Bool   // this node gives its own seat away: others are left alone meanwhile
 }
 
 var _ transport.Handler = (*Core)(nil)

@@ -183,7 +183,7 @@ func setAside(dataDir string) error {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "audit", "runner"} {
+	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "raft.mark", "audit", "runner"} {
 		err := os.Rename(filepath.Join(dataDir, name), filepath.Join(aside, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -137,6 +137,9 @@ func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) erro
 	if m.wire == nil {
 		return task.NewProblem(task.ErrConflict, "this machine belongs to no cluster", "")
 	}
+	if err := m.core.PrepareLeave(ctx); err != nil && !b.Force {
+		return err
+	}
 	m.giveBack(ctx)
 	if err := p.announceLeave(ctx, by); err != nil && !b.Force {
 		return err

@@ -28,7 +28,7 @@ func (c *Core) keepSeats(ctx context.Context) {
 	for {
 		seats := c.lookAround(ctx, started, reached)
 		step := nextSeat(seats)
-		if step.Act != seatNone && ctx.Err() == nil {
+		if step.Act != seatNone && ctx.Err() == nil && !c.leaving.Load() {
 			if err := c.takeStep(ctx, step); err != nil {
 				c.parts.Log.Warn("voters could not be changed", "step", string(step.Act), "node", step.ID, "error", err)
 			} else {
@@ -119,4 +119,39 @@ func (c *Core) takeStep(ctx context.Context, step seatChange) error {
 		f = c.raft.RemoveServer(id, 0, seatsTimeout)
 	}
 	return waitFuture(ctx, c.parts.Clock, f, seatsTimeout)
+}
+
+// PrepareLeave makes sure that the cluster goes on without this node: a sole voter gives a stand-by that is up to date its
+// vote and then the lead. A cluster of one has nobody to hand over to, and that is no error.
+func (c *Core) PrepareLeave(ctx context.Context) error {
+	if c.raft == nil || !c.Leads() {
+		return nil
+	}
+	c.leaving.Store(true)
+	seats := c.lookAround(ctx, 0, map[task.NodeID]time.Duration{})
+	others, voters := 0, 0
+	for _, s := range seats {
+		if s.Member && !s.Self {
+			others++
+			if s.Voter {
+				voters++
+			}
+		}
+	}
+	if others == 0 {
+		return nil
+	}
+	if voters == 0 {
+		spares := spareSeats(seats)
+		if len(spares) == 0 {
+			c.leaving.Store(false)
+			return task.NewProblem(task.ErrConflict, "this machine has the only vote, and no other machine is up to date to take it",
+				"Wake another one and wait until lanjobs status shows it ready. To end the cluster with this machine: lanjobs leave --force")
+		}
+		if err := c.takeStep(ctx, seatChange{seatPromote, spares[0].ID}); err != nil {
+			c.leaving.Store(false)
+			return err
+		}
+	}
+	return c.HandOver(ctx)
 }

@@ -185,6 +185,8 @@ func (c *cluster) submit(text string) task.JobID {
 }
 
 func (c *cluster) nextID() task.JobID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	id := c.ids[0]
 	c.ids = c.ids[1:]
 	if len(c.ids) == 0 {

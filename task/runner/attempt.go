@@ -183,9 +183,6 @@ func (r *Runner) Forget(x task.ExecutionID) {
 		return
 	}
 	delete(r.attempts, x)
-	p := r.paths(x)
-	p.tainted = len(a.exit.Survivors) > 0
-	r.discard(p)
 	switch {
 	case a.link != nil:
 		_ = a.link.out.send(&message{Op: opForget, X: x})
@@ -193,6 +190,9 @@ func (r *Runner) Forget(x task.ExecutionID) {
 	case a.grave != nil:
 		r.forgetDead(a.grave, x)
 	}
+	p := r.paths(x)
+	p.tainted = len(a.exit.Survivors) > 0
+	r.discard(p)
 }
 
 func (r *Runner) end(a *attempt, e *exitRecord) {

@@ -15,6 +15,14 @@ import (
 
 // sweepTargets kills what it finds of attempts whose guard is dead (0) or frozen, and counts it.
 func sweepTargets(targets []target, guard int, mains map[int]bool) (int, error) {
+	if guard != 0 {
+		// It keeps their pids from being used again. At once, since a search takes its time on a busy machine.
+		for _, t := range targets {
+			if t.pid != 0 {
+				_ = signalGroup(t.pid, syscall.SIGKILL)
+			}
+		}
+	}
 	procs, err := listProcs()
 	if err != nil {
 		return 0, err
@@ -22,7 +30,7 @@ func sweepTargets(targets []target, guard int, mains map[int]bool) (int, error) 
 	n := 0
 	for _, t := range targets {
 		n += len(sweepTree(treeQuery{
-			guard: guard, main: t.pid, mains: mains,
+			guard: guard, main: t.pid, mains: mains, wide: true,
 			marked: func(pid int) bool { return hasMark(pid, t.mark) },
 		}, procs))
 	}

@@ -187,7 +187,7 @@ func removeCgroup(dir string, pause func()) {
 	if !strings.HasPrefix(filepath.Base(dir), "lanjobs-") {
 		return
 	}
-	for range 20 {
+	for range 200 {
 		subs, err := os.ReadDir(dir)
 		if err != nil {
 			return

@@ -3,8 +3,9 @@
 package runner
 
 import (
-	"io"
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,6 +36,13 @@ func newPlace(t *testing.T) *place {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		until(t, "guards gone", func() bool { return len(guardPids(p.dir)) == 0 })
+		r, err := Open(context.Background(), Config{Dir: p.dir, Exe: self(t)}) // cleans up after them
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	return p
 }
@@ -112,6 +120,19 @@ func (p *place) lastStamp() task.Boot {
 // freeze is how long agent or guard do not run: until the deadline is over by far.
 func freeze(d task.Deadlines) { time.Sleep(d.Kill.Sub(SystemClock().Boot()) + 1500*time.Millisecond) }
 
+// soon are deadlines that come when the machine has had time to start a task, after the agent has started its guard.
+func (a *agent) soon() task.Deadlines {
+	a.t.Helper()
+	run := func(n task.Token) time.Duration {
+		begin := time.Now()
+		a.exit(a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: n}, command(self(a.t), "args"), far()))
+		return time.Since(begin)
+	}
+	run(101)
+	pace := max(time.Second, 20*run(102))
+	return deadlinesIn(pace, pace+200*time.Millisecond)
+}
+
 func first() *task.Assignment { return &task.Assignment{Job: "j000001", Attempt: 1, Token: 1<<40 | 1} }
 
 // R14, R44: a killed agent takes nothing along; the next one finds the same process and hears of its end.
@@ -150,6 +171,10 @@ echo n=1 >> "$LANJOBS_OUTPUT"; echo after`), far())
 	}
 	a.tell(order{Do: "forget", X: x})
 	until(t, "forgotten", func() bool { _, err := os.Stat(filepath.Join(p.dir, "attempt", string(x))); return os.IsNotExist(err) })
+	until(t, "forgotten by the guard", func() bool {
+		j, _ := filepath.Glob(guardDir(p.dir) + "/*.journal")
+		return len(j) == 1 && strings.Contains(content(j[0]), "F "+string(x)+"\n")
+	})
 	a.kill()
 	if a = newAgent(t, p.dir); len(a.held) != 0 {
 		t.Errorf("held after Forget: %+v", a.held)
@@ -193,7 +218,7 @@ func TestAgentFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	d := deadlinesIn(2*time.Second, 2200*time.Millisecond)
+	d := a.soon()
 	x := a.start(first(), p.stamps(""), d)
 	p.wait("stamps")
 	a.signal(syscall.SIGSTOP)
@@ -217,7 +242,7 @@ func TestBothFrozen(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			a := newAgent(t, p.dir)
-			d := deadlinesIn(1900*time.Millisecond, 2*time.Second)
+			d := a.soon()
 			x := a.start(first(), p.stamps(""), d)
 			p.wait("stamps")
 			guard := p.guard()
@@ -251,7 +276,7 @@ func TestGuardFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	a := newAgent(t, p.dir)
-	d := deadlinesIn(2*time.Second, 2200*time.Millisecond)
+	d := a.soon()
 	x := a.start(first(), p.stamps(`setsid sleep 300 & `), d)
 	p.wait("stamps")
 	guard := p.guard()
@@ -285,7 +310,7 @@ func TestGuardFrozenForAMoment(t *testing.T) {
 	p := newPlace(t)
 	mkfifo(t, p.out+"/gate")
 	a := newAgent(t, p.dir)
-	d := deadlinesIn(1800*time.Millisecond, 2*time.Second)
+	d := a.soon()
 	x := a.start(first(), p.spec(`echo $$ > "$OUT/pid"; read go < "$OUT/gate"`), d)
 	p.wait("pid")
 	p.signal(p.guard(), syscall.SIGSTOP)
@@ -398,22 +423,12 @@ func TestUpgrade(t *testing.T) {
 	b.until("old guard left", func() bool { p := guardPids(b.cfg.Dir); return len(p) == 1 && p[0] != old[0] })
 }
 
+// copyOf is made by another process: a file that this one had open for writing might be inherited by a fork and be busy.
 func copyOf(t *testing.T, path, dir string) string {
 	t.Helper()
-	from, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+	to := filepath.Join(dir, "lanjobs")
+	if out, err := exec.Command("cp", path, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
-	defer from.Close()
-	to, err := os.OpenFile(filepath.Join(dir, "lanjobs"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return to.Name()
+	return to
 }

@@ -48,6 +48,7 @@ type guard struct {
 	hunting  int                      // goroutines that go on killing what would not die
 	journal  *journal
 	out      *outbox // to the agent, nil while there is none
+	met      bool    // an agent was here
 	bye      bool    // the agent left on purpose
 	closing  bool    // told to end: take nothing new
 	oom      [2]uint64
@@ -104,7 +105,7 @@ func runGuard(c guardConfig, log *slog.Logger) error {
 	if c.cgroups {
 		if g.cgroup = openCgroups(c.id); g.cgroup != nil {
 			card.Cgroup = g.cgroup.dir
-			defer g.cgroup.close(func() { <-g.clock.After(huntFirst) })
+			defer g.cgroup.close(func() { <-g.clock.After(5 * time.Millisecond) })
 		}
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -146,6 +147,10 @@ func (g *guard) waitIdle() {
 		idle := g.running == 0 && g.hunting == 0 && (g.out == nil || g.closing)
 		// Ended attempts that nobody has asked for yet are in the journal; whoever comes later reads them there.
 		now := g.closing || g.bye
+		patience := g.cfg.idle
+		if !g.met {
+			patience = max(patience, guardReady) // the one that started us is on its way
+		}
 		g.mu.Unlock()
 		switch {
 		case idle && now:
@@ -156,7 +161,7 @@ func (g *guard) waitIdle() {
 		}
 		select {
 		case <-g.changed:
-		case <-g.clock.After(g.cfg.idle):
+		case <-g.clock.After(patience):
 			g.mu.Lock()
 			g.bye = g.bye || g.out == nil
 			g.mu.Unlock()

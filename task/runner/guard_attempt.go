@@ -137,11 +137,15 @@ const (
 func (g *guard) hunt(a *guarded) {
 	begin := g.clock.Awake()
 	wait := huntFirst
-	reported := false
+	reported, wide := false, false
 	for {
-		left, main := g.sweep(a)
+		left, main := g.sweep(a, wide)
 		if len(left) == 0 && !main {
-			break
+			if wide {
+				break
+			}
+			wide = true // once, to be sure
+			continue
 		}
 		if !reported && g.clock.Awake()-begin > huntBound {
 			reported, wait = true, huntLater

@@ -19,7 +19,7 @@ func (g *guard) accept(l net.Listener, card *hello) {
 		if g.out != nil {
 			_ = g.out.conn.Close()
 		}
-		g.out, g.bye = out, false
+		g.out, g.met, g.bye = out, true, false
 		g.notify(&message{Op: opHello, Hello: card})
 		g.mu.Unlock()
 		go g.serve(conn, out)

@@ -169,8 +169,8 @@ func (g *guard) leftovers(a *guarded) bool {
 }
 
 // sweep kills an attempt's processes once. It returns those that were still there, and whether the command's own process has
-// not been reaped.
-func (g *guard) sweep(a *guarded) (left []int, main bool) {
+// not been reaped. A wide search does not rely on all of them being descendants of the guard.
+func (g *guard) sweep(a *guarded, wide bool) (left []int, main bool) {
 	g.mu.Lock()
 	main = a.done&partMain == 0
 	g.mu.Unlock()
@@ -192,7 +192,7 @@ func (g *guard) sweep(a *guarded) (left []int, main bool) {
 		return nil, main
 	}
 	q := treeQuery{
-		guard: os.Getpid(), main: a.pid, mains: mains, adopt: true,
+		guard: os.Getpid(), main: a.pid, mains: mains, adopt: true, wide: wide,
 		marked:  func(pid int) bool { return hasMark(pid, a.launch.Mark) },
 		claimed: func(pid int) bool { return claimOf(pid, markPrefix(g.cfg.dir)) != "" },
 	}

@@ -113,7 +113,7 @@ type jobCounts struct {
 }
 
 // sweep ends whatever is in the job object and tells how many processes that were.
-func (g *guard) sweep(a *guarded) (left []int, main bool) {
+func (g *guard) sweep(a *guarded, _ bool) (left []int, main bool) {
 	g.mu.Lock()
 	main = a.done&partMain == 0
 	g.mu.Unlock()

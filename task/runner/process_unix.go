@@ -28,7 +28,9 @@ type treeQuery struct {
 	mains map[int]bool // the own processes of all running commands
 	// adopt: an orphan under the guard that nothing ties to another attempt is taken for this one's. Only the guard knows enough
 	// to say so.
-	adopt   bool
+	adopt bool
+	// wide also looks at processes that are nobody's descendants, which costs a look into each one's environment.
+	wide    bool
 	marked  func(pid int) bool // carries this attempt's mark in its environment
 	claimed func(pid int) bool // carries some attempt's mark
 }
@@ -59,7 +61,7 @@ func (q treeQuery) owns(p procInfo, byPid map[int]procInfo) bool {
 	case main != 0:
 		return main == q.main
 	case !under:
-		return q.marked(p.pid)
+		return q.wide && q.marked(p.pid)
 	case q.mains[p.sid] || q.mains[root.sid]:
 		return false
 	case q.marked(p.pid) || q.marked(root.pid):

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"lanjobs/transport"
+)
+
+func leaveRow() *command {
+	return &command{
+		name: "leave", short: "take this machine out of its cluster; its data is kept aside",
+		long:  `Drains it, hands leadership over, tells the others. --force leaves even if they do not answer or work is lost.`,
+		takes: takesNode | takesYes,
+		flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "leave whatever happens"}},
+		run: func(ctx context.Context, c *call) error {
+			cl, v, err := c.connect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := c.confirm(fmt.Sprintf("Take %s out of %s?", v.SelfName, clusterName(v.Name))); err != nil {
+				return err
+			}
+			if err := c.leave(ctx, cl, c.flags.Bool("force")); err != nil {
+				return err
+			}
+			return c.done(nil, nil, "%s has left %s", v.SelfName, clusterName(v.Name))
+		},
+	}
+}
+
+// leavePatience is how long a node may take to hand over what it has and end.
+const leavePatience = 2 * time.Minute
+
+// leave asks the node here to leave and waits until it is gone.
+func (c *call) leave(ctx context.Context, cl *client, force bool) error {
+	body, err := json.Marshal(transport.LeaveBody{Force: force})
+	if err != nil {
+		return err
+	}
+	// The answer comes when all work is given back, or not at all, if the node has gone by then.
+	err = cl.write(ctx, request{method: "POST", path: "/v1/leave", body: body, limit: leavePatience}, nil)
+	if err != nil && !errors.Is(err, errCut) && !errors.Is(err, transport.ErrNoNode) {
+		return c.explainDoor(err)
+	}
+	for start := c.clock.Awake(); ; {
+		err := cl.try(ctx, request{method: "GET", path: "/healthz"}, nil)
+		if errors.Is(err, transport.ErrNoNode) {
+			return nil
+		}
+		if c.clock.Awake()-start > leavePatience {
+			return &exitError{code: exitUnreachable, detail: fmt.Sprintf("the node here has not ended within %s.", leavePatience), hint: "Its log says what it waits for: " + logName}
+		}
+		if wait(ctx, c.clock, 200*time.Millisecond) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
