@@ -57,8 +57,9 @@ func (a *API) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// respond gives the answer of a route; nil without an error means that it was streamed.
-func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply, error) {
+// receive reads and checks a request. Job files may be large, so only some are read and parsed at a time; a commit waits for
+// nobody here.
+func (a *API) receive(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
 	if rt.body == maxJobBody {
 		select {
 		case a.submits <- struct{}{}:
@@ -67,12 +68,14 @@ func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply,
 			return nil, context.Cause(r.Context())
 		}
 	}
-	q, err := a.accept(w, r, rt)
+	return a.accept(w, r, rt)
+}
+
+// respond gives the answer of a route; nil without an error means that it was streamed.
+func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply, error) {
+	q, err := a.receive(w, r, rt)
 	if err != nil {
 		return nil, err
-	}
-	if q.forwarded && rt.where == here {
-		return nil, invalid("this concerns one machine and is not passed on", "")
 	}
 	if rt.stream != nil {
 		follow, err := q.flag("follow")
