@@ -77,6 +77,9 @@ func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply,
 	if err != nil {
 		return nil, err
 	}
+	if q.forwarded && rt.where == here {
+		return nil, invalid("this concerns one machine and is not passed on", "")
+	}
 	if rt.stream != nil {
 		follow, err := q.flag("follow")
 		if err != nil {
