@@ -29,16 +29,16 @@ var _ worker.Control = (*control)(nil)
 // whoTimeout bounds one question for the leader.
 const whoTimeout = time.Second
 
-// find gives the leader's id, "" if nobody knows one.
-func (c *control) find(ctx context.Context) task.NodeID {
+// find gives the leader's id, "" if nobody knows one, and then why if it is that this node was removed from the cluster.
+func (c *control) find(ctx context.Context) (leader task.NodeID, removed error) {
 	if id := c.known(); id != "" {
-		return id
+		return id, nil
 	}
 	c.mu.Lock()
 	id := c.leader
 	c.mu.Unlock()
 	if id != "" {
-		return id
+		return id, nil
 	}
 	for _, member := range c.members() {
 		if member == c.self {
@@ -52,10 +52,20 @@ func (c *control) find(ctx context.Context) task.NodeID {
 			c.mu.Lock()
 			c.leader = reply.Leader
 			c.mu.Unlock()
-			return reply.Leader
+			return reply.Leader, nil
+		}
+		if c.putOut(err) {
+			removed = err
 		}
 	}
-	return ""
+	return "", removed
+}
+
+// putOut tells whether another member refused this node because it was removed. That this node refuses to call a removed one
+// is the same reason in the other direction.
+func (c *control) putOut(err error) bool {
+	refusal, ok := errors.AsType[*transport.Refusal](err)
+	return ok && refusal.To == c.self && errors.Is(refusal, transport.ErrRemoved)
 }
 
 // forget drops a learned leader that did not answer as one.
@@ -69,7 +79,10 @@ func (c *control) forget(id task.NodeID) {
 
 // Do calls the leader once. task.ErrNoLeader means that there is none now or that it did not answer.
 func (c *control) Do(ctx context.Context, method transport.Method, request, reply any) error {
-	id := c.find(ctx)
+	id, removed := c.find(ctx)
+	if removed != nil {
+		return removed
+	}
 	if id == "" {
 		return task.NewProblem(task.ErrNoLeader, "no leader is known now", "")
 	}

@@ -164,6 +164,9 @@ func (p peers) announceLeave(ctx context.Context, by string) error {
 	var last error
 	for range leaveTries {
 		_, last = do[transport.Ack](m.core.control, ctx, transport.MethodLeave, &transport.LeaveRequest{By: by})
+		if m.core.control.putOut(last) {
+			return nil // an earlier try was served; its answer went down with the connection
+		}
 		if !errors.Is(last, task.ErrNoLeader) {
 			return last
 		}

@@ -31,6 +31,7 @@ type cluster struct {
 	net      *memnet.Network
 	machines []*machine
 	oracle   *oracle
+	pace     int // steps of work take so many times longer
 	logger   *slog.Logger
 }
 
@@ -56,7 +57,7 @@ type machine struct {
 func run(t *testing.T, n int, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, net: memnet.New(), oracle: newOracle(t), logger: slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		c := &cluster{t: t, pace: 1, net: memnet.New(), oracle: newOracle(t), logger: slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		for i := range n {
 			c.add(task.NodeID(fmt.Sprintf("n%d", i+1)))
 		}

@@ -215,3 +215,33 @@ func TestStorms(t *testing.T) {
 		})
 	}
 }
+
+// I12 with failovers: a change of leader neither shortens a lease nor costs the machines that go on working.
+func TestFailoversExpireNothing(t *testing.T) {
+	run(t, 3, func(c *cluster) {
+		c.pace = 40 // a step takes 20 s and more
+		id := c.submit("j1", stage("a", 2, 20*task.Second))
+		w := c.busyWorker()
+		for range 6 {
+			l := c.leader()
+			if l == w {
+				break // killing it is another test
+			}
+			l.crash()
+			c.until(20*time.Second, "another leader", func() bool { return c.leader() != nil })
+			time.Sleep(3 * time.Second)
+			l.start(false)
+			time.Sleep(2 * time.Second)
+		}
+		c.untilDone(id, 20*time.Minute)
+		c.leader().core.Read(func(s *fsm.State) {
+			for i := range s.Job(id).Stages[0].Len() {
+				for _, a := range s.Job(id).Stages[0].At(i).History() {
+					if a.Node == w.id {
+						t.Errorf("shard %d was lost by a machine that was there all the time: %s", i, a.Outcome)
+					}
+				}
+			}
+		})
+	})
+}

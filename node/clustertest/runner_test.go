@@ -176,7 +176,7 @@ func (p *process) run() {
 			return
 		case <-r.ctx.Done():
 			return
-		case <-time.After(time.Duration(500+p.a.Shard%7*100) * time.Millisecond):
+		case <-time.After(time.Duration(r.m.c.pace*(500+p.a.Shard%7*100)) * time.Millisecond):
 		}
 		if !r.awaitThaw() {
 			return

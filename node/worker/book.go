@@ -40,7 +40,6 @@ type book struct {
 	lastHeard task.Boot // of any answer
 	failures  int       // calls in a row without an answer
 	lastErr   string
-	draining  bool // the cluster drains this node (its last word)
 }
 
 func newBook() *book {

@@ -36,7 +36,7 @@
 //	launch    gives queued attempts their slots, fetches specs, starts          (one goroutine, one more per start)
 //	keeper    deadlines first, then renewals, then sleep until the next of both (one goroutine, one more per request)
 //	collect   takes exits from the runner into the outbox                       (one goroutine)
-//	outbox    sends reports in groups                                           (one goroutine, at most two requests)
+//	deliver   sends reports in groups                                           (one goroutine, at most two requests)
 //	backend   answers running tasks                                             (the runner's goroutines)
 //
 // They share one book of attempts under one mutex that is never held over a call to Control, Runner or Store.
@@ -51,6 +51,14 @@
 // is unknown: 5 s suits every first lease from 20 s up (30 s is the rule), and a shorter one only costs its first attempt
 // one renewal before the start. A short lease is forgotten after 10 minutes, so that one 2 s job does not make an idle
 // node ask twice a second for ever.
+//
+// # Want
+//
+// A poll asks for as many assignments as the node has slots, not as are free at the moment it is written. The leader grants
+// no more than slots less the leases it counts for the node, and that count goes down in the entry that takes a report: so
+// a freed slot is offered without a word from here, and the poll parked long ago is still right. Less is asked for only
+// where that count is wrong (a process outlives its lost lease), and nothing during a drain. Should more come than there are
+// slots for, it waits for one, known to the leader, until its first lease is over.
 //
 // # Where a report lives
 //

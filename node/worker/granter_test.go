@@ -55,7 +55,6 @@ type gnode struct {
 	incarnation uint64
 	slots       int
 	park        *park
-	draining    bool
 }
 
 type park struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // launch gives queued attempts their slots and starts each in a goroutine of its own: a start waits for the disk, and the
-// first of a job for its spec. They are never more than slots.
+// first of a job for its spec. There are about as many as slots at most.
 func (w *Worker) launch(ctx context.Context) {
 	var starts sync.WaitGroup
 	defer starts.Wait()

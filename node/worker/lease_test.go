@@ -172,6 +172,25 @@ func TestBeliefNeverShrinksAndCountsFromItsOwnRequest(t *testing.T) {
 	}
 }
 
+// However long a renewal is under way, what it gives counts from before it was written (R9).
+func TestRenewalCountsFromBeforeItWasSent(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		n := l.node(1, 1, endless)
+		l.runs(n, 1)
+		l.confirmed(1)
+		n.set(func(w *wire) { w.minDelay = 2 * time.Second })
+		before := l.g.see(&l.g.renews)
+		l.until(time.Minute, "a renewal arrives", func() bool { return l.g.see(&l.g.renews) > before })
+		written := n.Boot().Add(-2 * time.Second)
+		l.sleep(3 * time.Second)
+		d := n.r.alive()[0].Deadlines
+		if late := d.End.Sub(written.Add(240 * time.Second)); late > 0 || late < -20*time.Millisecond {
+			t.Errorf("believes %v longer than 0.8 × 300 s after the request was written", late)
+		}
+	})
+}
+
 // Three strikes end a strict attempt long before its deadline; one that is only renewed along is not charged.
 func TestStrictRule(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {

@@ -51,7 +51,7 @@ const (
 	progressEvery = time.Second // UX 3
 )
 
-// retry waits of the parts that have no rule in package task.
+// The waits between tries of what has no rule in package task.
 func sessionBackoff() backoff { return backoff{first: 100 * time.Millisecond, limit: 2 * time.Second} }
 func paceBackoff() backoff    { return backoff{first: 50 * time.Millisecond, limit: time.Second} }
 func reportBackoff() backoff  { return backoff{first: 100 * time.Millisecond, limit: 2 * time.Second} }

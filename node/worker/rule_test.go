@@ -190,6 +190,19 @@ func TestUnregisteredRegistersAgain(t *testing.T) {
 			}
 		})
 	}
+	bubble(t, func(t *testing.T, l *lab) { // a renewal hears it first, the poll is parked for 5 s
+		l.g.job("j1", 1, task.DefaultLease(2*task.Second))
+		n := l.node(1, 1, endless)
+		l.runs(n, 1)
+		l.confirmed(1)
+		n.restart()
+		l.sleep(time.Second)
+		l.g.look(func() { delete(l.g.nodes, n.id) })
+		l.sleep(10 * time.Second)
+		if len(n.r.stopped()) != 0 || l.g.tally()[task.ShardRunning] != 1 {
+			t.Errorf("stops %v", n.r.stopped())
+		}
+	})
 	bubble(t, func(t *testing.T, l *lab) { // idle
 		n := l.node(1, 1, endless)
 		l.sleep(10 * time.Second)

@@ -57,7 +57,7 @@ func (w *Worker) register(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
-	stops := w.book.setRegistered(held, reply.Keep, reply.Draining, w.clock.Boot())
+	stops := w.book.setRegistered(held, reply.Keep, w.clock.Boot())
 	w.log.Info("registered", "incarnation", w.cfg.Incarnation, "held", len(held), "kept", len(reply.Keep))
 	w.carryOut(stops)
 	kick(w.keeperKick)
@@ -106,8 +106,8 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 		w.book.unregister()
 		return false, nil // a pause before the next try: a leader that never knows us must not be told at full speed
 	}
-	obeyed := w.obey(reply.Orders)
 	taken, left, declined := w.book.admit(reply.Assignments, sent, now, w.outbox.has)
+	obeyed := w.obey(reply.Orders) // after admit and before the launcher hears of it: an order may be for what just came
 	for _, r := range declined {
 		w.outbox.add(r, false)
 	}
@@ -181,10 +181,10 @@ func (b *book) unregister() {
 }
 
 // setRegistered fences what was named and not kept. Nothing else can have come in between: only the session admits.
-func (b *book) setRegistered(held, keep []task.Token, draining bool, now task.Boot) (stops []order) {
+func (b *book) setRegistered(held, keep []task.Token, now task.Boot) (stops []order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.registered, b.announce, b.draining = true, false, draining
+	b.registered, b.announce = true, false
 	for _, t := range held {
 		if a := b.attempts[t]; a != nil && !slices.Contains(keep, t) {
 			stops = append(stops, b.fence(a, now)...)

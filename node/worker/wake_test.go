@@ -49,20 +49,23 @@ func TestAwayPastTheDeadline(t *testing.T) {
 
 // A short sleep costs nothing: what is still believed in goes on, and is renewed at once, not at the next heartbeat.
 func TestAwayShorterThanTheLease(t *testing.T) {
-	for _, state := range []machineState{asleep, frozen} {
+	for _, c := range []struct {
+		state machineState
+		away  time.Duration
+	}{{asleep, 10 * time.Second}, {asleep, 2 * time.Minute}, {frozen, 10 * time.Second}, {frozen, 2 * time.Minute}} {
 		bubble(t, func(t *testing.T, l *lab) {
 			l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
 			n := l.node(1, 1, endless)
 			l.runs(n, 1)
 			l.confirmed(1)
 			l.sleep(3 * time.Second)
-			n.pause(state)
-			l.sleep(2 * time.Minute)
+			n.pause(c.state)
+			l.sleep(c.away)
 			n.resume()
 			before := l.g.see(&l.g.renews)
 			l.sleep(300 * time.Millisecond)
 			if l.g.see(&l.g.renews) != before+1 {
-				t.Errorf("%d renewals right after waking, want 1", l.g.see(&l.g.renews)-before)
+				t.Errorf("%+v: %d renewals right after waking, want 1", c, l.g.see(&l.g.renews)-before)
 			}
 			if len(n.r.stopped()) != 0 || len(n.r.alive()) != 1 {
 				t.Error("stopped though the lease held")

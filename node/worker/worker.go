@@ -131,7 +131,7 @@ func (w *Worker) collect(ctx context.Context) {
 }
 
 // ended frees the slot of an attempt whose process is gone. The outbox takes the token before the book lets go of it, so
-// that it is in Held and Holding without a gap.
+// that it is in Held and Holding without a gap. A deferral counts more than how the process ended: the task was told to.
 func (w *Worker) ended(e runner.Exit) {
 	a := &e.Assignment
 	r := task.Report{Job: a.Job, Stage: a.Stage, Shard: a.Shard, Token: a.Token, Outcome: e.Outcome, Outputs: e.Outputs}
