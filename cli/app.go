@@ -27,10 +27,8 @@ type command struct {
 // group is a noun with verbs, or the program itself.
 type group struct {
 	name, short string
-	title       string // under which heading help lists it
 	groups      []*group
 	commands    []*command
-	hidden      bool
 }
 
 // call is one use of a command.

@@ -90,8 +90,9 @@ func newBench(t *testing.T) *bench {
 				return cfg
 			},
 			open: func(_ context.Context, cfg node.Config) (liveNode, error) {
-				b.inside = &fakeNode{api: b.api, cfg: cfg, stop: make(chan struct{})}
-				return b.inside, nil
+				n := &fakeNode{api: b.api, cfg: cfg, stop: make(chan struct{})}
+				b.api.change(func() { b.inside = n })
+				return n, nil
 			},
 			create: func(cfg node.Config, name string) (*transport.InitView, error) {
 				b.created = &cfg
@@ -197,10 +198,12 @@ func (n *fakeNode) Stop(ctx context.Context) error {
 	return nil
 }
 
-// breakDown ends the node by itself.
-func (n *fakeNode) breakDown() {
-	n.fault = errors.New("disk full")
-	n.once.Do(func() { close(n.stop) })
+// breakDown ends the node in this process by itself.
+func (b *bench) breakDown() {
+	b.api.change(func() {
+		b.inside.fault = errors.New("disk full")
+		b.inside.once.Do(func() { close(b.inside.stop) })
+	})
 }
 
 const helloFile = "name: hello\nrun: echo hello\n"

@@ -121,7 +121,7 @@ func TestInitForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.up = false
-		time.AfterFunc(time.Second, func() { b.inside.breakDown() })
+		time.AfterFunc(time.Second, func() { b.breakDown() })
 		b.expect(exitBad, "init", "--foreground")
 		b.wants("stderr", b.err.String(), "lanjobs: disk full")
 		b.wants("stdout", b.out.String(), "is ready")
@@ -152,7 +152,10 @@ func TestJoinFromOwnNode(t *testing.T) {
 		if b.api.gone {
 			t.Fatal("it was told to leave all the same")
 		}
-		j.view.State = task.JobSucceeded
+		j.view.State, b.api.view.Name = task.JobSucceeded, "garage"
+		b.expect(exitConflict, "join", "nas", "--token", "LJ1-abc")
+		b.wants("stderr", b.err.String(), `this machine belongs to "garage". lanjobs leave`)
+		b.api.view.Name = ""
 		b.expect(exitDone, "join", "nas", "--token", "LJ1-abc")
 		last := b.api.requests
 		left := false
@@ -224,6 +227,15 @@ func TestLeave(t *testing.T) {
 		b.expect(exitDone, "leave")
 		b.wants("stdout", b.out.String(), `mini-1 has left "home"`)
 		b.wants("stderr", b.err.String(), `Take mini-1 out of "home"? [y/N]`)
+		// The socket is gone at once, the data a little later.
+		b.api.gone = false
+		b.settle("home")
+		time.AfterFunc(3*time.Second, func() { _ = os.RemoveAll(b.w.nodes.config().DataDir) })
+		start := time.Now()
+		b.expect(exitDone, "leave", "-y")
+		if took := time.Since(start); took < 3*time.Second || took > 5*time.Second {
+			t.Errorf("waited %s", took)
+		}
 	})
 }
 
@@ -304,7 +316,7 @@ func TestRetryBody(t *testing.T) {
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		time.AfterFunc(time.Second, func() { b.inside.breakDown() })
+		time.AfterFunc(time.Second, func() { b.breakDown() })
 		b.expect(exitBad, "serve", "--label", "gpu=true", "--slots", "3", "--tempo", "2.5", "--log-format", "json", "--listen", ":7421", "--node-name", "nas")
 		cfg := b.inside.cfg
 		if cfg.Embedded || cfg.Slots != 3 || cfg.Tempo != 2.5 || cfg.Listen != "0.0.0.0:7421" || cfg.Name != "nas" || cfg.Labels[0].Value != "true" || cfg.Log == nil || cfg.Clock == nil {

@@ -94,7 +94,7 @@ func (l *lab) shards(n *member, id string) []task.ShardView {
 func (l *lab) ends(n *member, id string, want task.JobState, limit time.Duration) {
 	l.t.Helper()
 	var v task.JobView
-	l.waitFor(limit, fmt.Sprintf("job %s ends", id), func() bool { v = l.job(n, id); return v.State.Final() })
+	l.waitFor(limit, fmt.Sprintf("job %s ends", id), func() bool { v = l.job(n, id); return v.ID != "" && v.State.Final() })
 	if v.State != want {
 		l.t.Errorf("job %s %s: %s, want %s (%s)", v.Name, id, v.State, want, v.Note)
 		for _, a := range l.attempts(n, id) {

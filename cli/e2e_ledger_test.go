@@ -111,13 +111,21 @@ func (l *ledger) last(exec string) (e entry) {
 	return e
 }
 
-// text is for a failed test: ticks are left out.
+// text is for a failed test: of ticks and saves of an execution only those before something else are shown.
 func (l *ledger) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var b strings.Builder
+	dull := func(e entry) bool { return e.event == "tick" || e.event == "saved" }
+	next := map[string]entry{} // the next line of the same execution and kind
+	shown := make([]bool, len(l.lines))
+	for i, e := range slices.Backward(l.lines) {
+		n, more := next[e.exec+e.event]
+		shown[i] = !dull(e) || !more || n.at.Sub(e.at) > time.Second
+		next[e.exec+e.event] = e
+	}
 	for i, e := range l.lines {
-		if e.event == "tick" && i+1 < len(l.lines) && l.lines[i+1].event == "tick" {
+		if !shown[i] {
 			continue
 		}
 		fmt.Fprintf(&b, "%s %-6s %s/%d#%d %s on %s pid %d %s\n", e.at.Format("05.000"), e.event, e.job, e.shard, e.attempt, e.exec, e.node, e.pid, e.note)

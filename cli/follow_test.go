@@ -131,6 +131,11 @@ func TestNews(t *testing.T) {
 		{Kind: task.EventLeaseGrant, Stage: "a", Shards: "3", NodeName: "nas"},
 		{Kind: task.EventShardState, Stage: "a", Shards: "1", From: "running", To: "failed", Reason: "exit 1 is permanent"},
 		{Kind: task.EventLeaseRelease, Stage: "a", Shards: "2", NodeName: "pc", Reason: "cancelled"},
+		// A shard that succeeded has no checkpoint to resume at when it is run once more.
+		{Kind: task.EventCheckpoint, Stage: "b", Shards: "0", Seq: 9},
+		{Kind: task.EventLeaseRelease, Stage: "b", Shards: "0", NodeName: "pc", Reason: "exit 0"},
+		{Kind: task.EventLeaseExpire, Stage: "b", Shards: "0", NodeName: "pc", Reason: "lost"},
+		{Kind: task.EventLeaseGrant, Stage: "b", Shards: "0", NodeName: "nas"},
 		{Kind: task.EventLeaseRelease, Stage: "a", Shards: "3", NodeName: "nas", Reason: "exit 64"},
 		{Kind: task.EventShardState, Stage: "a", Shards: "3", NodeName: "nas", From: "running", To: "failed", Reason: "exit 64 is permanent"},
 	} {
@@ -142,6 +147,7 @@ func TestNews(t *testing.T) {
 		"a/3 ended on nas: exit 2",
 		"a/3 again on nas",
 		"a/1 dead: exit 1 is permanent",
+		"b/0 moved pc → nas: lost",
 		"a/3 dead: exit 64 is permanent",
 	}
 	if got := n.take(); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -37,28 +37,49 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			return nil
 		},
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitcode},
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitcode, "eventually": eventually},
 		UpdateScripts: *update,
 	})
 }
 
 // exitcode N CMD… runs a command that must end with code N; the exec of testscript knows success and failure only.
 func exitcode(ts *testscript.TestScript, neg bool, args []string) {
+	want := wanted(ts, neg, args)
+	if got := runFor(ts, args[1:]); got != want {
+		ts.Fatalf("exit %d, want %d", got, want)
+	}
+}
+
+// eventually is exitcode for a command that may have to be repeated for some seconds.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	want := wanted(ts, neg, args)
+	for range 300 {
+		if runFor(ts, args[1:]) == want {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	ts.Fatalf("not with exit %d within 30 s", want)
+}
+
+func wanted(ts *testscript.TestScript, neg bool, args []string) int {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exitcode N command…")
+		ts.Fatalf("usage: N command…")
 	}
 	want, err := strconv.Atoi(args[0])
 	if err != nil {
-		ts.Fatalf("exitcode %q: not a number", args[0])
+		ts.Fatalf("%q: not a number", args[0])
 	}
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
+	return want
+}
+
+func runFor(ts *testscript.TestScript, args []string) int {
+	err := ts.Exec(args[0], args[1:]...)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = exit.ExitCode()
-	} else if err != nil {
+		return exit.ExitCode()
+	}
+	if err != nil {
 		ts.Fatalf("%v", err)
 	}
-	if got != want {
-		ts.Fatalf("exit %d, want %d", got, want)
-	}
+	return 0
 }

@@ -118,7 +118,7 @@ func TestRunInsideBreaks(t *testing.T) {
 		b := newBench(t)
 		b.up = false
 		b.write("job.yaml", helloFile)
-		time.AfterFunc(3*time.Second, func() { b.inside.breakDown() })
+		time.AfterFunc(3*time.Second, func() { b.breakDown() })
 		b.expect(exitBad, "run", "job.yaml")
 		b.wants("stderr", b.err.String(), "the node in this process ended: disk full")
 	})

@@ -76,7 +76,7 @@ func (s *State) addNode(id task.NodeID, n *Node) int32 {
 	return place
 }
 
-// heldBy parts the leases of a node into those that it names and the others, both oldest first.
+// heldBy parts the leases of a node into those that it names, oldest first, and the others, in no order.
 func (s *State) heldBy(place int32, named []task.Token) (kept, gone []task.Token) {
 	names := make(map[task.Token]bool, len(named))
 	for _, t := range named {
@@ -90,12 +90,12 @@ func (s *State) heldBy(place int32, named []task.Token) (kept, gone []task.Token
 		}
 	}
 	slices.Sort(kept)
-	slices.Sort(gone)
 	return kept, gone
 }
 
 // free ends leases whose node says that it runs them no more.
 func (s *State) free(gone []task.Token) {
+	slices.Sort(gone)
 	for _, t := range gone {
 		l := s.leases[t]
 		j := s.mutJob(l.Seq)

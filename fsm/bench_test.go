@@ -93,7 +93,7 @@ func BenchmarkMillionShards(b *testing.B) {
 	}
 }
 
-// BenchmarkJobs measures a hundred thousand small jobs of one spec: what a submit costs, the memory and the restart.
+// BenchmarkJobs measures a hundred thousand small jobs of one spec, all done: what a submit costs, the memory and the restart.
 func BenchmarkJobs(b *testing.B) {
 	const jobs = 100_000
 	one := submit("x", stage("main", 1))
@@ -106,6 +106,12 @@ func BenchmarkJobs(b *testing.B) {
 			s.ApplyBatch(uint64(i), &Batch{Commands: []Command{c}})
 		}
 		b.ReportMetric(float64(time.Since(start).Nanoseconds())/jobs, "ns/submit")
+		s.ApplyBatch(1, &Batch{Commands: []Command{node("a", 1)}})
+		for i := range jobs {
+			id := fmt.Sprint("j", i)
+			r, _ := s.ApplyBatch(1, &Batch{Elapsed: 1, Commands: []Command{grant(id, 0, 0)}})
+			s.ApplyBatch(1, &Batch{Commands: []Command{exit(id, 0, 0, r[0].Tokens[0], 0)}})
+		}
 		b.ReportMetric(float64(heapBytes()-before)/jobs, "B/job")
 		start = time.Now()
 		snap := s.Snapshot()

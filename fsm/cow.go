@@ -7,7 +7,7 @@ const pageSize = 256
 // page belongs to the epoch in which it was made; a later epoch clones it before writing.
 type page[T any] struct {
 	epoch uint64
-	recs  [pageSize]T
+	recs  []T // pageSize of them, or fewer in the last page of a fixed array: most jobs have a shard or two
 }
 
 // cow is a growable array in copy-on-write pages. A page that was never written, or was given back, is nil: its records
@@ -16,15 +16,16 @@ type cow[T any] struct {
 	pages []*page[T]
 	first int // pages before this one were given back and have no place in the table
 	n     int
+	fixed bool // never grows
 	zero  T
 }
 
-// newCow is an array of n zero records.
+// newCow is an array of n zero records, now and for ever.
 func newCow[T any](n int) cow[T] {
-	return cow[T]{n: n, pages: make([]*page[T], (n+pageSize-1)/pageSize)}
+	return cow[T]{n: n, fixed: true, pages: make([]*page[T], (n+pageSize-1)/pageSize)}
 }
 
-// newCowFrom is an array of n zero records of which those before from stay so and take no place.
+// newCowFrom is an array of n zero records that may grow, of which those before from stay so and take no place.
 func newCowFrom[T any](n, from int) cow[T] {
 	c := cow[T]{n: n, first: from / pageSize}
 	c.pages = make([]*page[T], (n+pageSize-1)/pageSize-c.first)
@@ -43,11 +44,13 @@ func (c *cow[T]) at(i int) *T {
 func (c *cow[T]) mut(i int, epoch uint64) *T {
 	slot := &c.pages[i/pageSize-c.first]
 	if *slot == nil {
-		*slot = &page[T]{epoch: epoch}
+		size := pageSize
+		if c.fixed {
+			size = min(size, c.n-i/pageSize*pageSize)
+		}
+		*slot = &page[T]{epoch, make([]T, size)}
 	} else if (*slot).epoch != epoch {
-		clone := **slot
-		clone.epoch = epoch
-		*slot = &clone
+		*slot = &page[T]{epoch, append([]T(nil), (*slot).recs...)}
 	}
 	return &(*slot).recs[i%pageSize]
 }

@@ -265,6 +265,55 @@ func TestAForgedSpecTakesLittleMemory(t *testing.T) {
 	}
 }
 
+func TestAForgedLengthTakesLittleMemory(t *testing.T) {
+	e := &enc{b: []byte{batchVersion, 4, 0, 0, 0, 0, 1, byte(kindReport)}}
+	e.rec(func(e *enc) {
+		e.str("a")
+		e.u64(1 << 20) // reports, of which not even the first is whole
+		e.b = append(e.b, make([]byte, 1<<20)...)
+	})
+	endless := &enc{b: []byte{batchVersion, 4, 0, 0, 0, 0, 1, byte(kindReport)}}
+	endless.rec(func(e *enc) { e.str("a"); e.u64(1 << 40) })
+	snapshot := &enc{b: []byte(snapshotMagic)}
+	snapshot.u64(snapshotVersion)
+	snapshot.rec(New().encodeHead)
+	snapshot.u64(0)
+	snapshot.u64(0)
+	snapshot.num(maxJobSeq)
+	snapshot.num(0)
+	snapshot.rec(func(e *enc) {})
+	for name, decode := range map[string]func() error{
+		"a list":          func() error { _, err := DecodeBatch(e.b); return err },
+		"a longer list":   func() error { _, err := DecodeBatch(endless.b); return err },
+		"a table of jobs": func() error { _, err := Decode(snapshot.b); return err },
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := decode()
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 16<<20 {
+			t.Errorf("%s: %d MiB, %v", name, n>>20, err)
+		}
+	}
+}
+
+func TestASmallJobTakesASmallPage(t *testing.T) {
+	l := newLedger(t)
+	l.ok(0, node("a", 1), submit("j1", stage("main", 1), stage("other", pageSize+3)))
+	l.one("j1", 0, 0)
+	l.ok(0, &CancelJob{Job: "j1"})
+	for _, s := range []*State{l.s, reread(t, l.s)} {
+		j := s.Job("j1")
+		for i, want := range [][]int{{1}, {pageSize, 3}} {
+			for k, p := range j.Stages[i].shards.pages {
+				if len(p.recs) != want[k] {
+					t.Errorf("page %d of stage %d has %d records", k, i, len(p.recs))
+				}
+			}
+		}
+	}
+}
+
 // TestNumbersFitReplicasOf32Bits: an int has 32 bits on some machines, and all must keep the same.
 func TestNumbersFitReplicasOf32Bits(t *testing.T) {
 	for _, c := range []struct{ in, num, code int64 }{

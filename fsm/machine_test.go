@@ -22,13 +22,14 @@ type machine struct {
 	model *model
 	index uint64
 	log   [][]byte
+	audit audit
 
 	frozen     *Snapshot // an earlier moment, and what it looked like then
 	frozenSeen [sha256.Size]byte
 }
 
 func newMachine(t interface{ Fatalf(string, ...any) }, c chooser) *machine {
-	return &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel()}
+	return &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel(), audit: audit{}}
 }
 
 // step applies one entry everywhere.
@@ -87,6 +88,12 @@ func (m *machine) laws(events []task.Event, given, audited int) {
 		if e.Kind == task.EventLeaseRefuse {
 			refused++
 		}
+		if err := m.audit.read(e); err != nil {
+			m.t.Fatalf("entry %d: %v (R37)", m.index, err)
+		}
+	}
+	if err := m.audit.compare(m.s); err != nil {
+		m.t.Fatalf("after entry %d: %v (R37)", m.index, err)
 	}
 	if want := m.model.audited - audited; refused != want {
 		m.t.Fatalf("entry %d: %d stale tokens were refused, the audit log shows %d (I4)", m.index, want, refused)

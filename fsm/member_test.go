@@ -79,10 +79,10 @@ func TestMemberCommandsAreBounded(t *testing.T) {
 	for i := range maxLabels + 1 {
 		many = append(many, task.KV{Name: fmt.Sprint("label", i), Value: "x"})
 	}
-	labelled := node("a", 2)
-	labelled.Info.Labels = many
+	labelled, wide := node("a", 2), node("a", 2)
+	labelled.Info.Labels, wide.Info.Slots = many, task.MaxSlots+1
 	for _, c := range []Command{
-		&InitCluster{}, &InitCluster{ID: "d"}, node("", 1), node("a", 0), labelled,
+		&InitCluster{}, &InitCluster{ID: "d"}, node("", 1), node("a", 0), labelled, wide,
 		&SetNode{Node: "a", Action: NodeLabel, Labels: many}, &SetNode{Node: "x", Action: NodeDrain}, &SetNode{Node: "a", Action: "paint"},
 		&CreateToken{ID: "t", Hash: nil, TTL: 1, Uses: 1}, &CreateToken{ID: "t1", Hash: []byte("other"), TTL: 1, Uses: 1}, &CreateToken{ID: "other", Hash: []byte("h1"), TTL: 1, Uses: 1},
 		&RemoveToken{ID: "none"}, &AdmitNode{}, &SetOnline{Node: "x"},

@@ -35,7 +35,7 @@ var allowedImports = map[string]string{
 
 // allowedMapRanges are the functions that may range over a map, each with why the order does not matter.
 var allowedMapRanges = map[string]string{
-	"State.heldBy":     "sorts what it gathers",
+	"State.heldBy":     "sorts what it gathers, one half in free",
 	"State.Lapsed":     "sorts what it gathers; the leader's, not Apply's",
 	"State.tightenDue": "takes the least",
 	"State.index":      "adds up",

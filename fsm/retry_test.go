@@ -169,6 +169,32 @@ func TestALateRepeatOfAnOutputDoesNotBringItsValueBack(t *testing.T) {
 	}
 }
 
+// TestAnOldWaitDoesNotEndANewOne: the shard waited for a minute, was cancelled and retried, and now waits for three.
+func TestAnOldWaitDoesNotEndANewOne(t *testing.T) {
+	l := newLedger(t)
+	l.ok(0, node("a", 1), submit("j1", stage("main", 1)), submit("j2", stage("main", 1)))
+	postpone := func(job string, m task.Millis) {
+		c := exit(job, 0, 0, l.one(job, 0, 0), 0)
+		c.Reports[0].Outcome = task.Outcome{End: task.EndDeferred, Wait: m}
+		l.ok(0, c)
+	}
+	postpone("j2", 30*task.Second) // something else is due first
+	postpone("j1", task.Minute)
+	l.ok(0, &CancelJob{Job: "j1"}, &RetryJob{Job: "j1"})
+	postpone("j1", 3*task.Minute)
+	l.lead(2 * task.Minute)
+	if n := l.s.Job("j1").Grantable(0); n != 0 {
+		t.Fatal("it may be granted at the time of its old wait")
+	}
+	if at, _ := l.s.Due(); at != task.Instant(3*task.Minute) {
+		t.Fatalf("due %d", at)
+	}
+	l.lead(task.Minute)
+	if n := l.s.Job("j1").Grantable(0); n != 1 {
+		t.Fatal("it is not ready at its time")
+	}
+}
+
 func TestWhenTellsWhatFollows(t *testing.T) {
 	for _, c := range []struct {
 		first     int // exit code of the first stage

@@ -57,7 +57,7 @@ func TestHeartbeatUnderADeposedLeader(t *testing.T) {
 		// so that nothing else gets through.
 		forger := l.nodes["forger"]
 		forger.connect()
-		beat := &raft.AppendEntriesRequest{RPCHeader: header("forger"), Term: next.raft.CurrentTerm(), Leader: []byte("forger")}
+		beat := &raft.AppendEntriesRequest{RPCHeader: header("forger"), Term: next.raft.CurrentTerm()}
 		if err := forger.trans.AppendEntries("a", "a", beat, &raft.AppendEntriesResponse{}); err != nil {
 			t.Fatal(err)
 		}

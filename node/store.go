@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -55,7 +56,9 @@ type RaftStores struct {
 	StoreConfig
 	Store     RaftStore
 	Snapshots raft.SnapshotStore
-	mark      storeMark
+
+	marking sync.Mutex
+	mark    storeMark
 }
 
 // OpenStores opens the Raft stores, or makes them if this node never had any. It refuses, with an error that wraps ErrAmnesia,
@@ -105,7 +108,7 @@ func (s *RaftStores) settle(mark *storeMark, unbroken uint64) error {
 	if err != nil {
 		return fmt.Errorf("open the raft snapshots: %w", err)
 	}
-	s.Snapshots = snaps
+	s.Snapshots = markingSnapshots{snaps, s}
 	have, err := readState(s.Store, snaps, unbroken)
 	if err != nil {
 		return s.amnesia(ReasonDamaged, err.Error())
@@ -174,7 +177,7 @@ func explainOpen(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, berrors.ErrTimeout):
 		return fmt.Errorf("open the raft store: %w", ErrStoreLocked)
 	}
 	return fmt.Errorf("open the raft store: %w", err)

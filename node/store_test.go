@@ -350,6 +350,9 @@ func TestLogAndSnapshotsMustMeet(t *testing.T) {
 	cfg := usedStore(t)
 	s := mustOpen(t, cfg)
 	snapshotOf(t, s, 120) // installed on a follower whose log ended at 100: a gap below it is fine
+	if m, err := readMark(cfg); err != nil || m.Index != 120 {
+		t.Errorf("marked %+v, %v", m, err)
+	}
 	fill(t, s.Store, 121, 130)
 	_ = s.Close()
 	s = mustOpen(t, cfg)

@@ -8,9 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/hashicorp/raft"
 
 	"lanjobs/task"
 )
@@ -131,9 +130,11 @@ func (s *RaftStores) tag() error {
 	return s.writeMark(storeMark{Node: s.Self, Store: id})
 }
 
-// Mark notes how far the store has come: its term and an index known to be committed. Call it at start, at each snapshot and at
-// a clean stop; it syncs, and does nothing if nothing is new.
+// Mark notes how far the store has come: its term and an index known to be committed. It is called at start, at each snapshot
+// and at a clean stop; it syncs, and does nothing if nothing is new.
 func (s *RaftStores) Mark(term, committed uint64) error {
+	s.marking.Lock()
+	defer s.marking.Unlock()
 	m := s.mark
 	m.Term, m.Index = max(m.Term, term), max(m.Index, committed)
 	if m == s.mark {
@@ -142,6 +143,7 @@ func (s *RaftStores) Mark(term, committed uint64) error {
 	return s.writeMark(m)
 }
 
+// writeMark is called with marking held, or before anybody else knows the stores.
 func (s *RaftStores) writeMark(m storeMark) error {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -154,62 +156,30 @@ func (s *RaftStores) writeMark(m storeMark) error {
 	return nil
 }
 
-// asideKept is how many lost Raft folders are kept for a person to look at.
-const asideKept = 2
-
-// SetAside moves the Raft folder and its mark out of the way, to raft.lost-N, and keeps the last two such folders. The node must
-// take a new id before it joins again.
-func SetAside(dataDir string) (string, error) {
-	numbers, err := asideNumbers(dataDir)
-	if err != nil {
-		return "", fmt.Errorf("set the raft store aside: %w", err)
-	}
-	next := 1
-	if len(numbers) > 0 {
-		next = numbers[len(numbers)-1] + 1
-	}
-	c := StoreConfig{DataDir: dataDir}
-	to := asideDir(dataDir, next)
-	if err := os.Rename(c.dir(), to); errors.Is(err, os.ErrNotExist) {
-		err = os.MkdirAll(to, 0o700)
-		if err != nil {
-			return "", fmt.Errorf("set the raft store aside: %w", err)
-		}
-	} else if err != nil {
-		return "", fmt.Errorf("set the raft store aside: %w", err)
-	}
-	// The folder first: a mark without a folder is still amnesia, a folder without its mark too.
-	if err := os.Rename(c.markFile(), filepath.Join(to, "raft.mark")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("set the raft store aside: %w", err)
-	}
-	for _, n := range numbers[:max(0, len(numbers)+1-asideKept)] {
-		if err := os.RemoveAll(asideDir(dataDir, n)); err != nil {
-			return "", fmt.Errorf("delete an old raft store: %w", err)
-		}
-	}
-	return to, syncDir(dataDir)
+// markingSnapshots marks the store at each snapshot, own or installed.
+type markingSnapshots struct {
+	raft.SnapshotStore
+	stores *RaftStores
 }
 
-func asideDir(dataDir string, n int) string {
-	return filepath.Join(dataDir, fmt.Sprintf("raft.lost-%d", n))
-}
-
-// asideNumbers lists the folders set aside so far, oldest first.
-func asideNumbers(dataDir string) ([]int, error) {
-	entries, err := os.ReadDir(dataDir)
+func (m markingSnapshots) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, cIndex uint64, t raft.Transport) (raft.SnapshotSink, error) {
+	sink, err := m.SnapshotStore.Create(v, index, term, c, cIndex, t)
 	if err != nil {
 		return nil, err
 	}
-	var numbers []int
-	for _, e := range entries {
-		if text, ok := strings.CutPrefix(e.Name(), "raft.lost-"); ok {
-			if n, err := strconv.Atoi(text); err == nil {
-				numbers = append(numbers, n)
-			}
-		}
+	return &markingSink{sink, func() error { return m.stores.Mark(term, index) }}, nil
+}
+
+type markingSink struct {
+	raft.SnapshotSink
+	mark func() error
+}
+
+func (m *markingSink) Close() error {
+	if err := m.SnapshotSink.Close(); err != nil {
+		return err
 	}
-	slices.Sort(numbers)
-	return numbers, nil
+	return m.mark()
 }
 
 // writeSynced replaces a file so that after a power cut it is either the old one or the new one.

@@ -33,8 +33,9 @@ const holderShareNum, holderShareDen = 8, 10
 // Slack is κ: the kill is done this long before the holder's deadline. 2 s, scaled down for a TTL under 60 s.
 func Slack(ttl Millis) Millis { return min(2*Second, ttl/30) }
 
-// RenewTimeout is how long one renewal may stay unanswered.
-func RenewTimeout(ttl Millis) Millis { return max(ttl/60, 50) }
+// RenewTimeout is how long one renewal may stay unanswered: TTL/60 (5 s by default), but for short leases long enough for a slow
+// link: a second, or a quarter of the TTL.
+func RenewTimeout(ttl Millis) Millis { return max(ttl/60, min(Second, ttl/4)) }
 
 // RenewRetry is the wait after the n-th failed renewal in a row (n from 1): TTL/60, /30, then /15 for good (5, 10, 20 s by default).
 func RenewRetry(ttl Millis, n int) Millis {

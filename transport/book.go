@@ -27,7 +27,6 @@ type Peer struct {
 
 // same tells whether two entries differ in nothing but the time.
 func (p Peer) same(o Peer) bool {
-	p.Seen, o.Seen = time.Time{}, time.Time{}
 	return p.Session == o.Session && slices.Equal(p.Addrs, o.Addrs) && p.Name == o.Name && p.Version == o.Version &&
 		p.Level == o.Level && p.Voter == o.Voter
 }
@@ -91,7 +90,12 @@ func (b *Book) IDs() []task.NodeID {
 
 // Update takes over what is known of a node, unless a later session of it is known already. An entry without addresses
 // leaves the old ones. It reports whether the entry was taken.
-func (b *Book) Update(id task.NodeID, p Peer) bool {
+func (b *Book) Update(id task.NodeID, p Peer) bool { return b.enter(id, p, false) }
+
+// adopt takes over an entry of an earlier session too: the node has forgotten how far it had counted.
+func (b *Book) adopt(id task.NodeID, p Peer) { b.enter(id, p, true) }
+
+func (b *Book) enter(id task.NodeID, p Peer, earlier bool) bool {
 	p.Addrs = slices.Clone(p.Addrs[:min(len(p.Addrs), MaxAddrs)])
 	p.Seen = b.clock.Wall()
 
@@ -99,7 +103,7 @@ func (b *Book) Update(id task.NodeID, p Peer) bool {
 	defer b.saving.Unlock()
 	b.mu.Lock()
 	old, known := b.peers[id]
-	if p.Session.Less(old.Session) {
+	if p.Session.Less(old.Session) && !earlier {
 		b.mu.Unlock()
 		return false
 	}

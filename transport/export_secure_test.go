@@ -49,7 +49,12 @@ func (t *Trust) Links(id task.NodeID) int {
 // CloseIdle ends what a test left open.
 func (c *APIClient) CloseIdle() { c.door.(*http.Transport).CloseIdleConnections() }
 
+// DialStagger is the lead of an address over the next.
+const DialStagger = dialStagger
+
 var (
+	WriteVerdict  = writeVerdict
+	ReadVerdict   = readVerdict
 	UnreachedText = unreachedText
 	PeerAddr      = peerAddr
 	WriteFile     = writeFile

@@ -373,12 +373,10 @@ func TestGossipIsStableWithoutUDP(t *testing.T) {
 				}
 			})
 			defer stopAll(all)
-			if d := timeUntil(2*time.Minute, complete(all)); d > 90*time.Second {
-				t.Errorf("complete after %s", d)
-			}
+			took := timeUntil(time.Minute, complete(all))
 			time.Sleep(5 * time.Minute)
-			if !all[0].UDPBlocked() && interval > time.Second {
-				t.Error("nobody says that UDP is blocked")
+			if interval > time.Second && (took > 50*time.Second || !all[0].UDPBlocked()) {
+				t.Errorf("complete after %s; UDP blocked, as it says: %v", took, all[0].UDPBlocked())
 			}
 			synctest.Wait()
 		})
@@ -406,6 +404,26 @@ func TestGossipFindsAClone(t *testing.T) {
 			if d := timeUntil(2*time.Minute, found); d > time.Minute {
 				t.Errorf("%s did not notice the copy of node-2 within %s", g.host.ID(), d)
 			}
+		}
+	})
+}
+
+// A machine whose count of sessions was lost is found again, a little later.
+func TestGossipTakesAnEarlierSessionInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		all := gossipers(t, n, 2, func(g *gossiper) { g.started.Store(100) })
+		defer stopAll(all)
+		timeUntil(time.Minute, complete(all))
+		all[1].stop()
+		again := newGossiper(t, n, 2, "cluster-x", "10.0.0.1:7420")
+		again.setAddr("10.0.9.2")
+		again.start()
+		all[1] = again
+		found := func() bool { return slices.Equal(all[0].book.Lookup("node-2"), []string{"10.0.9.2:7420"}) }
+		if d := timeUntil(2*time.Minute, found); d < 20*time.Second || d > 40*time.Second {
+			t.Errorf("found after %s", d)
 		}
 	})
 }

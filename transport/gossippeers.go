@@ -105,13 +105,20 @@ type gossipHeard struct {
 	began    time.Duration
 	sessions map[task.NodeID]map[Session]bool
 	double   map[task.NodeID]time.Duration // since when (awake) a node has had more than one
+	refused  map[task.NodeID]refusedPeer   // what the book did not take, since it knows of a later session
+}
+
+type refusedPeer struct {
+	peer  Peer
+	since time.Duration
 }
 
 // begin forgets all for a new memberlist and gives its number.
 func (h *gossipHeard) begin(now time.Duration) uint64 {
 	h.stay++
 	h.began = now
-	h.sessions, h.double = map[task.NodeID]map[Session]bool{}, map[task.NodeID]time.Duration{}
+	h.sessions = map[task.NodeID]map[Session]bool{}
+	h.double, h.refused = map[task.NodeID]time.Duration{}, map[task.NodeID]refusedPeer{}
 	return h.stay
 }
 
@@ -150,7 +157,26 @@ func (g *Gossip) enter(id task.NodeID, session Session, e gossipEvent) {
 	if len(p.Addrs) == 0 {
 		p.Addrs = []string{e.addr}
 	}
-	g.Book.Update(id, p)
+	if g.Book.Update(id, p) {
+		delete(g.heard.refused, id)
+	} else {
+		g.heard.refused[id] = refusedPeer{p, g.Clock.Awake()}
+	}
+}
+
+// adopt gives in after a while: if the only session alive is earlier than the one in the book, the node has lost its count (its
+// data folder was mended by hand), and would never be found again.
+func (g *Gossip) adopt(now time.Duration) {
+	for id, r := range g.heard.refused {
+		live := g.heard.sessions[id]
+		switch {
+		case !live[r.peer.Session]:
+			delete(g.heard.refused, id)
+		case len(live) == 1 && now-r.since > cloneTime:
+			g.Book.adopt(id, r.peer)
+			delete(g.heard.refused, id)
+		}
+	}
 }
 
 // report tells Changed if a node came or went.
@@ -180,6 +206,7 @@ func (g *Gossip) settle() {
 		g.report(id)
 	}
 	now := g.Clock.Awake()
+	g.adopt(now)
 	var clones []task.NodeID
 	for id, all := range g.heard.sessions {
 		since, known := g.heard.double[id]

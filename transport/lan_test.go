@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"lanjobs/task"
 	"lanjobs/transport"
-	"lanjobs/transport/memnet"
 )
 
 // lan is a cluster on the loopback: an authority, and what the address books of its stations say.
@@ -88,7 +88,7 @@ func issue(t testing.TB, info transport.ClusterInfo, ca *transport.CA, name stri
 type station struct {
 	id       task.NodeID
 	identity *transport.Identity
-	clock    *memnet.Clock
+	clock    task.Clock
 	trust    *transport.Trust
 	mux      *transport.Mux
 	dialer   *transport.Dialer
@@ -104,13 +104,14 @@ func (l *lan) station(t testing.TB, name string) *station {
 	return l.stationOf(t, l.member(t, name), nil)
 }
 
-// stationOf starts a node with an identity of choice; clock replaces the real one.
+// stationOf starts a node with an identity of choice. Without a clock of choice its time stands still: no time-out fires, however
+// slow the machine that runs the test is.
 func (l *lan) stationOf(t testing.TB, i *transport.Identity, clock task.Clock) *station {
 	t.Helper()
-	s := &station{id: i.NodeID, identity: i, clock: memnet.NewClock()}
 	if clock == nil {
-		clock = s.clock
+		clock = newHandClock()
 	}
+	s := &station{id: i.NodeID, identity: i, clock: clock}
 	trust, err := transport.NewTrust(i, clock, l.isRemoved)
 	if err != nil {
 		t.Fatal(err)
@@ -233,6 +234,16 @@ func ended(t *testing.T, c net.Conn) {
 	}
 }
 
+// eventually waits for what another goroutine is about to do.
+func eventually(t *testing.T, done func() bool, otherwise string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
 func dial(t *testing.T, s *station, to task.NodeID, alpn string) net.Conn {
 	t.Helper()
 	conn, err := s.dialer.Dial(t.Context(), to, alpn)
@@ -250,6 +261,7 @@ var answers200 = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 type handClock struct {
 	mu     sync.Mutex
 	now    time.Duration
+	wrong  time.Duration // of the wall clock
 	timers map[*handTimer]struct{}
 	more   chan struct{} // closed and replaced with each new timer
 }
@@ -264,7 +276,7 @@ func (c *handClock) Awake() time.Duration {
 	return c.now
 }
 func (c *handClock) Boot() task.Boot { return task.Boot(c.Awake()) }
-func (c *handClock) Wall() time.Time { return time.Unix(1_800_000_000, 0).Add(c.Awake()) }
+func (c *handClock) Wall() time.Time { return time.Now().Add(c.wrong) }
 func (c *handClock) After(d time.Duration) <-chan time.Time {
 	return c.NewTimer(d).C()
 }

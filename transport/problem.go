@@ -15,12 +15,14 @@ const (
 	maxProblemBytes    = 1 << 20
 )
 
-// statuses pairs a problem's code with its status in HTTP. Of several codes with one status the first is meant where only
-// the status is known.
-var statuses = []struct {
+type codeStatus struct {
 	code   string
 	status int
-}{
+}
+
+// statuses pairs a problem's code with its status in HTTP. Of several codes with one status the first is meant where only
+// the status is known.
+var statuses = []codeStatus{
 	{"invalid", http.StatusBadRequest}, {"not_allowed", http.StatusForbidden}, {"not_allowed", http.StatusUnauthorized},
 	{"not_found", http.StatusNotFound}, {"conflict", http.StatusConflict}, {"stale_token", http.StatusConflict},
 	{"conflict", http.StatusPreconditionFailed}, {"too_large", http.StatusRequestEntityTooLarge},
@@ -36,12 +38,7 @@ func WriteProblem(w http.ResponseWriter, err error) {
 		body = []byte(`{"type":"internal","detail":"error not writable"}`)
 	}
 	status := http.StatusInternalServerError
-	if i := slices.IndexFunc(statuses, func(s struct {
-		code   string
-		status int
-	}) bool {
-		return s.code == p.Code
-	}); i >= 0 {
+	if i := slices.IndexFunc(statuses, func(s codeStatus) bool { return s.code == p.Code }); i >= 0 {
 		status = statuses[i].status
 	}
 	w.Header().Set("Content-Type", contentTypeProblem)

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 
 	"lanjobs/task"
 	"lanjobs/transport"
+	"lanjobs/transport/memnet"
 )
 
 func TestDialledNodesKnowEachOther(t *testing.T) {
@@ -64,7 +66,7 @@ func TestAnotherNodeAtTheAddressIsRefused(t *testing.T) {
 
 func TestDialTriesAllAddresses(t *testing.T) {
 	l := newLAN(t, "home")
-	a, b := l.station(t, "a"), l.station(t, "b")
+	a, b := l.stationOf(t, l.member(t, "a"), memnet.NewClock()), l.station(t, "b")
 	countAt(t, b.mux.Open(transport.ALPNRaft))
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
@@ -103,6 +105,56 @@ func refusingAddr(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr().String()
+}
+
+// The second address does not wait for the first to be given up.
+func TestAddressesRace(t *testing.T) {
+	l := newLAN(t, "home")
+	clock := newHandClock()
+	a, b := l.stationOf(t, l.member(t, "a"), clock), l.station(t, "b")
+	countAt(t, b.mux.Open(transport.ALPNRaft))
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	l.move(b.id, silent.Addr().String(), b.addr)
+	done := make(chan error, 1)
+	go func() {
+		conn, err := a.dialer.Dial(t.Context(), b.id, transport.ALPNRaft)
+		if err == nil {
+			_ = conn.Close()
+		}
+		done <- err
+	}()
+	clock.advance(t, 2, transport.DialStagger) // one timer bounds the first attempt, the other one its lead
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVerdictsCrossTheWire(t *testing.T) {
+	odd := errors.New("the moon is full")
+	for _, reason := range []error{nil, transport.ErrRemoved, transport.ErrNotRunning, transport.ErrWrongCluster, odd} {
+		var wire bytes.Buffer
+		if err := transport.WriteVerdict(&wire, reason); err != nil {
+			t.Fatal(err)
+		}
+		err := transport.ReadVerdict(&wire, "by", "to")
+		var r *transport.Refusal
+		switch {
+		case reason == nil && err != nil:
+			t.Errorf("welcome became %v", err)
+		case reason == nil:
+		case !errors.As(err, &r) || r.By != "by" || r.To != "to":
+			t.Errorf("%v became %v", reason, err)
+		case reason != odd && !errors.Is(err, reason), reason == odd && r.Reason.Error() != odd.Error():
+			t.Errorf("%v became %v", reason, err)
+		}
+	}
+	if err := transport.ReadVerdict(bytes.NewReader([]byte{4, 9, 'x'}), "by", "to"); err == nil {
+		t.Error("half a verdict was taken")
+	}
 }
 
 func TestSilentAddressIsGivenUp(t *testing.T) {
@@ -269,15 +321,15 @@ func TestRemovedNodeIsPutOutAtOnce(t *testing.T) {
 	if !errors.As(err, &refusal) || !errors.Is(err, transport.ErrRemoved) || refusal.By != b.id {
 		t.Errorf("dial by the removed node: %v, want ErrRemoved by b", err)
 	}
-	if _, err := b.dialer.Dial(t.Context(), a.id, transport.ALPNRaft); !errors.Is(err, transport.ErrRemoved) {
-		t.Errorf("dial of the removed node: %v, want ErrRemoved", err)
-	}
 	if _, err := b.dialer.DialAddr(t.Context(), a.addr, transport.ALPNGossip); !errors.Is(err, transport.ErrRemoved) {
 		t.Errorf("dial of the removed node's address: %v, want ErrRemoved", err)
 	}
-	if n := b.trust.Links(a.id); n != 0 {
-		t.Errorf("%d connections of the removed node are left", n)
+	l.move(a.id, refusingAddr(t)) // nothing is dialled
+	if _, err := b.dialer.Dial(t.Context(), a.id, transport.ALPNRaft); !errors.Is(err, transport.ErrRemoved) {
+		t.Errorf("dial of the removed node: %v, want ErrRemoved", err)
 	}
+	// The refused one is closed just after its verdict.
+	eventually(t, func() bool { return b.trust.Links(a.id) == 0 }, "connections of the removed node are left")
 }
 
 // C48: clocks that are off by more than a year, on one side or on both in opposite directions, and a dead battery.
@@ -288,9 +340,9 @@ func TestWrongClocksDoNotMatter(t *testing.T) {
 		"ahead": {year, 0}, "behind": {-year, 0}, "apart": {-year, year}, "battery": {time.Minute - since1970, 0}, "far": {0, 100 * year},
 	} {
 		l := newLAN(t, "home")
-		a, b := l.station(t, "a"), l.station(t, "b")
-		a.clock.Shift(off[0])
-		b.clock.Shift(off[1])
+		clocks := [2]*handClock{newHandClock(), newHandClock()}
+		clocks[0].wrong, clocks[1].wrong = off[0], off[1]
+		a, b := l.stationOf(t, l.member(t, "a"), clocks[0]), l.stationOf(t, l.member(t, "b"), clocks[1])
 		countAt(t, b.mux.Open(transport.ALPNRaft))
 		if _, err := a.dialer.Dial(t.Context(), b.id, transport.ALPNRaft); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -270,9 +270,38 @@ func (c *cluster) state(id task.JobID) (st task.JobState) {
 func (c *cluster) untilDone(id task.JobID, limit time.Duration) {
 	c.t.Helper()
 	var st task.JobState
+	defer func() {
+		if c.t.Failed() {
+			c.dump()
+		}
+	}()
 	c.until(limit, "job "+string(id)+" done", func() bool { st = c.state(id); return st != "" && st.Final() })
 	if st != task.JobSucceeded {
 		c.t.Fatalf("job %s is %s", id, st)
+	}
+}
+
+// dump tells what every machine knows, for a test that failed.
+func (c *cluster) dump() {
+	for _, m := range c.machines {
+		if m.core == nil {
+			c.t.Logf("%s is off", m.id)
+			continue
+		}
+		c.t.Logf("%s leads=%v leader=%q worker=%+v", m.id, m.core.Leads(), m.core.LeaderID(), m.core.Worker().Status())
+		m.core.Read(func(s *fsm.State) {
+			c.t.Logf("   index %d term %d clock %d leases %d", s.Index, s.Term, s.Clock, s.LeaseCount())
+			for _, n := range s.Nodes() {
+				c.t.Logf("   node %s incarnation %d online %v held %d", n.Info.ID, n.Incarnation, n.Online, s.Held(n.Info.ID))
+			}
+			for seq := range s.JobSeqs() {
+				if j := s.JobBySeq(seq); j != nil {
+					for i := range j.Stages {
+						c.t.Logf("   %s stage %d %s %v", j.ID, i, j.Stages[i].State, j.Stages[i].Counts)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -125,7 +125,7 @@ func (v *View) othersFit(spec *task.StageSpec, except ...task.NodeID) bool {
 	return false
 }
 
-// choose gives the index of the place for a shard: the least loaded that it has not failed on. If it failed on all that
+// choose gives the index of the place for a shard: the least loaded that it has had no trouble on. If it had some on all that
 // are free now, it waits for another machine when its exit code asked for one or it has failed here twice (R27); with no
 // other machine it goes back to the same. -1 = wait.
 func (v *View) choose(j *fsm.Job, stage, shard int, places []*place) int {
@@ -135,7 +135,7 @@ func (v *View) choose(j *fsm.Job, stage, shard int, places []*place) int {
 		if p.free <= 0 {
 			continue
 		}
-		if failures(history, p.id) == 0 {
+		if !troubled(history, p.id) {
 			if best < 0 || p.load < places[best].load {
 				best = i
 			}
@@ -158,6 +158,14 @@ func (v *View) choose(j *fsm.Job, stage, shard int, places []*place) int {
 		return -1
 	}
 	return fallback
+}
+
+// troubled tells whether a shard failed on a node, or was lost by it: another one is tried first.
+func troubled(history []task.AttemptRecord, node task.NodeID) bool {
+	return slices.ContainsFunc(history, func(a task.AttemptRecord) bool {
+		end := a.Outcome.End
+		return a.Node == node && (a.Counted || end == task.EndLeaseLost || end == task.EndLeaseExpired || end == task.EndNotConfirmed)
+	})
 }
 
 // failures counts the attempts on a node that used up one of retry.attempts.

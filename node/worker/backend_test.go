@@ -230,6 +230,15 @@ func TestConfirm(t *testing.T) {
 		if got := l.g.see(&l.g.renews) - before; got > 3 {
 			t.Errorf("%d requests for 50 confirmations", got)
 		}
+		// One that is asked for while a renewal is under way is not content with that.
+		n.set(func(w *wire) { w.minDelay = time.Second })
+		before = l.g.see(&l.g.renews)
+		l.until(time.Minute, "a heartbeat arrives", func() bool { return l.g.see(&l.g.renews) > before })
+		asked = n.Boot()
+		if d, err := n.w.Confirm(context.Background(), a); err != nil || d.End < asked.Add(240*time.Second) || n.Boot() > asked.Add(4*time.Second) {
+			t.Errorf("confirmed until %v after %v, %v", d.End.Sub(asked), n.Boot().Sub(asked), err)
+		}
+		n.set(func(w *wire) { w.minDelay = time.Millisecond })
 		n.set(func(w *wire) { w.cutOut = true })
 		if _, err := n.w.Confirm(context.Background(), a); !errors.Is(err, task.ErrNoLeader) {
 			t.Errorf("over a cut wire: %v", err)

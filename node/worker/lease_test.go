@@ -273,6 +273,32 @@ func TestLostLeaseIsFenced(t *testing.T) {
 	})
 }
 
+// A process that outlives its lost lease keeps its slot, though the leader counts it as free, and nobody believes in it.
+func TestOrphanKeepsItsSlot(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 1, task.DefaultLease(task.Minute))
+		n := l.node(1, 1, endless)
+		l.runs(n, 1)
+		l.confirmed(1)
+		n.r.set(func(r *fakeRunner) { r.tough = true })
+		first := l.g.shards[0].token
+		l.g.look(func() { l.g.end(l.g.shards[0], task.EndLeaseExpired, task.ShardPending) })
+		l.until(time.Minute, "fenced", func() bool { return len(n.r.stopped()) > 0 })
+		if _, ok := n.w.Lease(first.Execution()); ok {
+			t.Error("believes in a lost lease")
+		}
+		l.sleep(time.Minute) // the poll that was parked may bring one that cannot start
+		tries := l.g.shards[0].tries
+		l.sleep(10 * time.Minute)
+		if n.r.began() != 1 || l.g.shards[0].tries != tries || tries > 3 {
+			t.Errorf("%d starts, %d and then %d grants", n.r.began(), tries, l.g.shards[0].tries)
+		}
+		n.r.set(func(r *fakeRunner) { r.tough = false })
+		n.r.Stop(first.Execution(), task.StopFenced, 0)
+		l.until(time.Second, "its slot is used again", func() bool { return n.r.began() == 2 })
+	})
+}
+
 func TestLapseTable(t *testing.T) {
 	at := func(s float64) task.Boot { return task.Boot(s * float64(time.Second)) }
 	d := task.Deadlines{Term: at(20), Kill: at(30), End: at(32)}

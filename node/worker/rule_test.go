@@ -90,6 +90,16 @@ type oddControl struct {
 	register func(*transport.RegisterRequest) (*transport.RegisterReply, error)
 	poll     func(context.Context, *transport.PollRequest) (*transport.PollReply, error)
 	do       func(transport.Method) error
+	renew    func() error
+}
+
+func (c *oddControl) Renew(ctx context.Context, r *transport.RenewRequest) (*transport.RenewReply, error) {
+	if c.renew != nil {
+		if err := c.renew(); err != nil {
+			return nil, err
+		}
+	}
+	return c.wire.Renew(ctx, r)
 }
 
 func (c *oddControl) Register(ctx context.Context, r *transport.RegisterRequest) (*transport.RegisterReply, error) {
@@ -168,6 +178,58 @@ func TestReadsDoNotFence(t *testing.T) {
 		l.sleep(100 * time.Millisecond)
 		if len(n.r.stopped()) != 0 || l.g.see(&l.g.renews) != before+1 {
 			t.Errorf("stops %v, %d renewals", n.r.stopped(), l.g.see(&l.g.renews)-before)
+		}
+	})
+}
+
+// A leader of the past does not know the job yet: the spec is asked for again, and the attempt has not failed.
+func TestSpecNotFoundIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		misses := 0
+		n := l.bareNode(1, 1, instant)
+		n.control = &oddControl{wire: n.wire, do: func(m transport.Method) (err error) {
+			l.g.look(func() {
+				if misses++; m == transport.MethodSpec && misses < 4 {
+					err = task.ErrNotFound
+				}
+			})
+			return err
+		}}
+		n.start()
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		l.until(10*time.Second, "done", l.succeeded(1))
+		if ends := l.g.shards[0].ends; len(ends) != 1 || ends[0] != task.EndExited {
+			t.Errorf("ends %v", ends)
+		}
+	})
+}
+
+// A renewal refused as a whole means that the leader knows another start of this node: it registers at once.
+func TestRefusedRenewalRegisters(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		refuse := false
+		n := l.bareNode(1, 1, endless)
+		n.control = &oddControl{wire: n.wire, renew: func() (err error) {
+			l.g.look(func() {
+				if refuse {
+					refuse, err = false, task.ErrStaleToken
+				}
+			})
+			return err
+		}}
+		n.start()
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		l.runs(n, 1)
+		l.confirmed(1)
+		regs, renews := l.g.see(&l.g.regs), l.g.see(&l.g.renews)
+		l.g.look(func() { refuse = true })
+		l.until(time.Minute, "registered", func() bool { return l.g.see(&l.g.regs) == regs+1 })
+		if late := l.g.see(&l.g.renews) - renews; late > 0 {
+			t.Errorf("%d renewals before the registration", late)
+		}
+		l.sleep(time.Minute)
+		if len(n.r.stopped()) != 0 {
+			t.Errorf("stops %v", n.r.stopped())
 		}
 	})
 }

@@ -24,6 +24,7 @@ type work struct {
 type fakeRunner struct {
 	m     *machine
 	guard bool
+	tough bool // against every order: a process stuck in the kernel
 	nap   time.Duration // between looks at the boot clock, which may jump
 	deaf  bool          // to a grace: only an order to kill at once is followed
 	plan  func(a *task.Assignment) work
@@ -206,7 +207,7 @@ func (r *fakeRunner) Stop(x task.ExecutionID, reason task.StopReason, grace task
 	defer r.mu.Unlock()
 	r.stops = append(r.stops, stopCall{x, reason, grace, r.m.Boot()})
 	p := r.procs[x]
-	if p == nil || !p.alive || r.deaf && grace > 0 {
+	if p == nil || !p.alive || r.deaf && grace > 0 || r.tough {
 		return
 	}
 	if p.reason == "" {

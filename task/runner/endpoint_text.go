@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +80,7 @@ func parseWait(body string) (task.Millis, error) {
 
 // readStop is the reason in a LANJOBS_STOP file, "" while there is none.
 func readStop(path string) string {
-	b, err := os.ReadFile(path)
+	b, err := readRegular(path)
 	if err != nil {
 		return ""
 	}

@@ -1,18 +1,12 @@
 package runner
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"lanjobs/task"
 )
@@ -127,68 +121,6 @@ func firstInPath(dir, path string) string {
 	return strings.TrimSuffix(dir+sep+path, sep)
 }
 
-// readFile reads KEY=value lines: blank lines and those that begin with # are skipped, `export ` in front and one pair of quotes
-// around the value are taken off, nothing is expanded. A byte-order mark and line ends of Windows do no harm.
-func (v *vars) readFile(path string) error {
-	if !filepath.IsAbs(path) {
-		return fmt.Errorf("env file %q is not an absolute path", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("env file %s: %w", path, reason(err))
-	}
-	defer closeQuietly(f)
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
-		if n == 1 {
-			line = strings.TrimPrefix(line, "\ufeff")
-		}
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-		name = strings.TrimSpace(name)
-		if !ok || !envName(name) {
-			return fmt.Errorf("env file %s line %d is not KEY=value", path, n) // the line itself may be a secret
-		}
-		if strings.HasPrefix(varKey(name), "LANJOBS") {
-			return fmt.Errorf("env file %s line %d: names that begin with LANJOBS are lanjobs' own", path, n)
-		}
-		v.set(name, unquote(strings.TrimSpace(value)))
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("env file %s: %w", path, reason(err))
-	}
-	return nil
-}
-
-func envName(s string) bool {
-	for i, r := range s {
-		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func unquote(s string) string {
-	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
-		return s[1 : n-1]
-	}
-	return s
-}
-
-// reason strips the path that *fs.PathError repeats.
-func reason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}
-
 // passedOn are the names taken over from the node's own environment.
 func passedOn() []string {
 	names := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ"}
@@ -241,69 +173,6 @@ func defaultPath() string {
 		return "/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 	}
 	return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-}
-
-// ownVars are the LANJOBS_ variables of UX 3.
-func ownVars(r *record, p paths) []task.KV {
-	a := &r.Assignment
-	scheduled := ""
-	if a.ScheduledFor != 0 {
-		scheduled = time.UnixMilli(a.ScheduledFor).UTC().Format(time.RFC3339)
-	}
-	item := splitItem(r.Item)
-	out := []task.KV{
-		{Name: "LANJOBS", Value: "1"},
-		{Name: "LANJOBS_JOB_ID", Value: string(a.Job)},
-		{Name: "LANJOBS_JOB_NAME", Value: r.JobName},
-		{Name: "LANJOBS_STAGE", Value: r.Stage},
-		{Name: "LANJOBS_SHARD", Value: strconv.Itoa(a.Shard)},
-		{Name: "LANJOBS_SHARDS", Value: strconv.Itoa(r.Shards)},
-		{Name: "LANJOBS_ITEM", Value: r.Item},
-		{Name: "LANJOBS_ITEM_NAME", Value: item.name},
-		{Name: "LANJOBS_ITEM_STEM", Value: item.stem},
-		{Name: "LANJOBS_ITEM_DIR", Value: item.dir},
-		{Name: "LANJOBS_ATTEMPT", Value: strconv.Itoa(a.Attempt)},
-		{Name: "LANJOBS_EXECUTION_ID", Value: string(a.Execution())},
-		{Name: "LANJOBS_FENCE", Value: strconv.FormatUint(uint64(a.Token), 10)},
-		{Name: "LANJOBS_NODE", Value: r.Node},
-		{Name: "LANJOBS_QUEUE", Value: r.Queue},
-		{Name: "LANJOBS_SCHEDULED_FOR", Value: scheduled},
-		{Name: markName, Value: p.dir},
-		{Name: "LANJOBS_CHECKPOINT", Value: p.checkpoint},
-		{Name: "LANJOBS_OUTPUT", Value: p.output},
-		{Name: "LANJOBS_STOP", Value: p.stop},
-	}
-	if runtime.GOOS == "windows" {
-		return append(out, task.KV{Name: "LANJOBS_URL", Value: r.URL}, task.KV{Name: "LANJOBS_TOKEN", Value: r.Secret})
-	}
-	return append(out, task.KV{Name: "LANJOBS_SOCKET", Value: p.socket})
-}
-
-// markName is the variable by which processes of an attempt are known: its private directory. An execution id alone would not do,
-// since two nodes of different clusters on one machine may both have it.
-const markName = "LANJOBS_DIR"
-
-// markPrefix begins the mark of every attempt of a runner.
-func markPrefix(dir string) string {
-	return markName + "=" + filepath.Join(dir, "attempt") + string(filepath.Separator)
-}
-
-// itemParts is an item read as a path.
-type itemParts struct{ dir, name, stem string }
-
-func splitItem(item string) itemParts {
-	if item == "" {
-		return itemParts{}
-	}
-	dir, name := ".", item
-	if i := strings.LastIndexFunc(item, func(r rune) bool { return r == '/' || r == '\\' && runtime.GOOS == "windows" }); i >= 0 {
-		dir, name = item[:max(i, 1)], item[i+1:]
-	}
-	stem := name
-	if i := strings.LastIndexByte(name, '.'); i > 0 { // a leading dot hides a file, it begins no extension
-		stem = name[:i]
-	}
-	return itemParts{dir, name, stem}
 }
 
 // plainName tells whether a name may become part of a path.

@@ -220,7 +220,7 @@ func (g *guard) finish(a *guarded) {
 	g.cgroup.put(a.slot)
 	g.noteJournal(g.journal.ended(a.x, a.exit))
 	g.notify(&message{Op: opExit, X: a.x, Exit: a.exit})
-	a.launch = launch{} // thousands may wait to be forgotten
+	a.launch.Args, a.launch.Env = nil, nil // thousands may wait to be forgotten; a hunt may still need the mark
 	g.running--
 	nudge(g.changed)
 }

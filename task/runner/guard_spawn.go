@@ -81,7 +81,9 @@ func (g *guard) start(a *guarded) error {
 	a.output = newLogWriter(g.pack, a.x)
 	a.pipes = [2]*os.File{out, errR}
 	a.slot = g.cgroup.get()
+	g.forking.RLock()
 	err = g.fork(a, []*os.File{g.null, outW, errW})
+	g.forking.RUnlock()
 	closeQuietly(outW)
 	closeQuietly(errW)
 	if err != nil {

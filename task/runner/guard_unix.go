@@ -79,8 +79,6 @@ func (g *guard) fork(a *guarded, files []*os.File) error {
 	for i, f := range files {
 		fds[i] = f.Fd()
 	}
-	g.forking.RLock()
-	defer g.forking.RUnlock()
 	pause := func(d time.Duration) { <-g.clock.After(d) }
 	pid, err := startChild(&a.launch, fds, commandAttr(a.slot), pause)
 	if err != nil && a.slot != nil && !isExecError(err) {

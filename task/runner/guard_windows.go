@@ -4,13 +4,26 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
 
-func (g *guard) settle() error { return nil }
+// settle: the machine's shutdown reaches a process as SIGTERM.
+func (g *guard) settle() error {
+	caught := make(chan os.Signal, 8)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range caught {
+			if s == syscall.SIGTERM {
+				g.stopAll()
+			}
+		}
+	}()
+	return nil
+}
 
 // child is a command's own process with the job object that holds it and everything it starts. The object dies with the guard,
 // and with it all of them: the kernel does here what the parent-death signal does on Linux.

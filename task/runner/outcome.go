@@ -75,6 +75,9 @@ func readOutputs(path string) ([]task.KV, error) {
 	if info.Size() > 4*task.MaxShardOutputBytes { // lines that a later one replaces may be many, but not without end
 		return nil, fmt.Errorf("%d bytes, at most %d are taken: store the data elsewhere and register its name", info.Size(), task.MaxShardOutputBytes)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

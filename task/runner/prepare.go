@@ -93,7 +93,7 @@ func saveCheckpoint(p paths, cp *task.Checkpoint) error {
 
 // loadCheckpoint gives the last one that was accepted, nil if none.
 func loadCheckpoint(p paths) *task.Checkpoint {
-	text, err := os.ReadFile(p.seq)
+	text, err := readRegular(p.seq)
 	if err != nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func loadCheckpoint(p paths) *task.Checkpoint {
 	if err != nil {
 		return nil
 	}
-	data, err := os.ReadFile(p.checkpoint)
+	data, err := readRegular(p.checkpoint)
 	if err != nil {
 		return nil
 	}

@@ -122,9 +122,10 @@ func claimOf(pid int, prefix string) task.ExecutionID {
 	return task.ExecutionID(x)
 }
 
+// containsEntry: no mark is nobody's, an empty environment included.
 func containsEntry(env, mark string) bool {
-	return strings.HasPrefix(env, mark+"\x00") || strings.Contains(env, "\x00"+mark+"\x00") ||
-		env == mark || strings.HasSuffix(env, "\x00"+mark)
+	return mark != "" && (strings.HasPrefix(env, mark+"\x00") || strings.Contains(env, "\x00"+mark+"\x00") ||
+		env == mark || strings.HasSuffix(env, "\x00"+mark))
 }
 
 // signalGroup sends a signal to the process group of a command.

@@ -1,0 +1,171 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"lanjobs/task"
+)
+
+// audit is a reader of the audit log alone: it must be able to tell at any time who holds what (R37).
+type audit map[task.Token]string
+
+func holding(job task.JobID, stage string, shard int, node task.NodeID) string {
+	return fmt.Sprintf("%s/%s/%d on %s", job, stage, shard, node)
+}
+
+// read takes an event in.
+func (a audit) read(e task.Event) error {
+	switch e.Kind {
+	case task.EventLeaseGrant, task.EventLeaseRelease, task.EventLeaseExpire, task.EventLeaseConfirm, task.EventLeaseRenew:
+	default:
+		return nil
+	}
+	ranges, err := task.ParseRanges(e.Shards)
+	if err != nil {
+		return err
+	}
+	t, n := e.Token, 0
+	for _, r := range ranges {
+		for k := r.First; k <= r.Last; k++ {
+			what, held := holding(e.Job, e.Stage, k, e.Node), a[t]
+			switch {
+			case e.Kind == task.EventLeaseGrant && held != "":
+				return fmt.Errorf("token %d is granted, and held already: %s, %s", t, what, held)
+			case e.Kind == task.EventLeaseGrant:
+				a[t] = what
+			case held != what:
+				return fmt.Errorf("%s of token %d: %s, which was granted as %q", e.Kind, t, what, held)
+			case e.Kind != task.EventLeaseConfirm && e.Kind != task.EventLeaseRenew:
+				delete(a, t)
+			}
+			if e.NodeName != string(e.Node) || e.JobName == "" {
+				return fmt.Errorf("%+v does not name its node and job", e)
+			}
+			t++
+			n++
+		}
+	}
+	last := e.LastToken
+	if n == 1 {
+		last = e.Token
+	}
+	if last != t-1 || (n == 1) != (e.Attempt > 0) || e.Execution != e.Token.Execution() {
+		return fmt.Errorf("%+v names %d shards", e, n)
+	}
+	if (e.Kind == task.EventLeaseRelease || e.Kind == task.EventLeaseExpire) && e.Reason == "" {
+		return fmt.Errorf("%+v gives no reason", e)
+	}
+	return nil
+}
+
+// compare tells whether the log and the state agree about who holds what.
+func (a audit) compare(s *State) error {
+	if len(a) != s.LeaseCount() {
+		return fmt.Errorf("the audit log shows %d leases, there are %d", len(a), s.LeaseCount())
+	}
+	for t, what := range a {
+		l := s.Lease(t)
+		if l == nil {
+			return fmt.Errorf("the audit log shows token %d held: %s", t, what)
+		}
+		j := s.JobBySeq(l.Seq)
+		if have := holding(l.Ref.Job, j.Spec.Stages[l.Ref.Stage].Name, l.Ref.Shard, s.NodeByPlace(l.Node).Info.ID); have != what {
+			return fmt.Errorf("token %d: %s, in the audit log %s", t, have, what)
+		}
+	}
+	return nil
+}
+
+func TestTheAuditLogTellsALife(t *testing.T) {
+	st := stage("main", 4)
+	st.Retry.Attempts = 1
+	l := newLedger(t)
+	var got []string
+	note := func(elapsed task.Millis, cs ...Command) {
+		t.Helper()
+		_, events := l.do(elapsed, cs...)
+		for _, e := range events {
+			line := fmt.Sprintf("%s %s/%s/%s", e.Kind, e.Job, e.Stage, e.Shards)
+			if e.Token != 0 {
+				line += fmt.Sprintf(" %d-%d", e.Token, e.LastToken)
+			}
+			if e.From+e.To != "" {
+				line += fmt.Sprintf(" %s>%s", e.From, e.To)
+			}
+			if e.Reason != "" {
+				line += " " + e.Reason
+			}
+			if e.Expiry != 0 {
+				line += fmt.Sprintf(" until %d, ttl %d, renewed %d", e.Expiry, e.TTL, e.LastRenewal)
+			}
+			got = append(got, line)
+		}
+	}
+	note(0, node("a", 1), submit("j1", st))
+	note(5, grant("j1", 0, 0, 1, 2, 3))
+	note(5, &Renew{Node: "a", Incarnation: 1, Tokens: []task.Token{1}})
+	done := &Report{Node: "a"}
+	for k := range 3 { // two of a kind in one line, what follows from the third after its own
+		code := k / 2
+		done.Reports = append(done.Reports, task.Report{Job: "j1", Shard: k, Token: task.Token(k + 1), Outcome: task.Outcome{End: task.EndExited, ExitCode: code}})
+	}
+	note(0, done)
+	l.lead(task.AssignTTL)
+	note(0, &Expire{Tokens: []task.Token{4}}, exit("j1", 0, 3, 4, 0))
+	note(0, &CancelJob{Job: "j1", Reason: "enough", By: "anna"})
+	want := []string{
+		"node.register //",
+		"job.submit j1// >pending",
+		"stage.state j1/main/ waiting>open",
+		"lease.grant j1/main/0-3 1-4 until 30005, ttl 30000, renewed 0",
+		"job.state j1// pending>running",
+		"lease.confirm j1/main/0 1-0 until 300010, ttl 300000, renewed 0",
+		"lease.release j1/main/0-1 1-2 exit 0",
+		"lease.release j1/main/2 3-0 exit 1",
+		"shard.state j1/main/2 3-0 running>failed exit 1, attempt 1 of 1",
+		"lease.expire j1/main/3 4-0 assignment never confirmed until 30005, ttl 0, renewed 0",
+		"lease.refuse j1/main/3 4-0 stale token: report of exit 0 refused",
+		"job.cancel j1// enough",
+		"stage.state j1/main/ open>cancelled enough",
+		"job.state j1// running>cancelled enough",
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("line %d:\n%s\nwant\n%s", i, fmt.Sprint(got[min(i, len(got)):]), fmt.Sprint(want[min(i, len(want)):]))
+		}
+	}
+}
+
+func TestReleasesAreGroupedWhereTheirTokensFollowEachOther(t *testing.T) {
+	for _, c := range []struct {
+		shards []int // in the order of their reports; shard k has token k+1
+		codes  []int
+		want   string
+	}{
+		{[]int{0, 1, 2}, []int{0, 0, 0}, "0-2 "},
+		{[]int{0, 2, 3}, []int{0, 0, 0}, "0 2-3 "},
+		{[]int{1, 0}, []int{0, 0}, "1 0 "},
+		{[]int{0, 1, 2}, []int{0, 1, 1}, "0 1-2 "},
+	} {
+		l := newLedger(t)
+		_, log := l.do(0, node("a", 1), submit("j1", stage("main", 4)), grant("j1", 0, 0, 1, 2, 3))
+		r := &Report{Node: "a"}
+		for i, k := range c.shards {
+			r.Reports = append(r.Reports, task.Report{Job: "j1", Shard: k, Token: task.Token(k + 1), Outcome: task.Outcome{End: task.EndExited, ExitCode: c.codes[i]}})
+		}
+		_, events := l.do(0, r)
+		a, got := audit{}, ""
+		for _, e := range append(log, events...) {
+			if err := a.read(e); err != nil {
+				t.Errorf("%v: %v", c.shards, err)
+			}
+			if e.Kind == task.EventLeaseRelease {
+				got += e.Shards + " "
+			}
+		}
+		if err := a.compare(l.s); err != nil || got != c.want {
+			t.Errorf("%v ended with %v: %q, %v", c.shards, c.codes, got, err)
+		}
+	}
+}
