@@ -51,6 +51,18 @@ func TestSubmitStartsNode(t *testing.T) {
 	}
 }
 
+// TestDryRun asks the node here as well, and hands nothing in.
+func TestDryRun(t *testing.T) {
+	b := newBench(t)
+	b.write("job.yaml", helloFile)
+	b.api.note = "no machine can run it now: gpu=true, 0 of 4"
+	b.expect(exitDone, "submit", "job.yaml", "--dry-run")
+	b.wants("stderr", b.err.String(), "job.yaml: hello is valid (1 stage, 1 shard); nothing was submitted.\nlanjobs: no machine can run it now: gpu=true, 0 of 4.\n")
+	if len(b.api.jobs) != 0 || b.out.String() != "" {
+		t.Errorf("%d jobs, output %q", len(b.api.jobs), b.out)
+	}
+}
+
 // TestNodeDoesNotStart: the end of its log, as far as it is of this start, says why.
 func TestNodeDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +236,9 @@ func TestLeave(t *testing.T) {
 		b.w.inTTY, b.w.stdin = true, strings.NewReader("n\n")
 		b.expect(exitBad, "leave")
 		b.w.stdin = strings.NewReader("yes\n")
+		b.api.leaving = 40 * time.Second
 		b.expect(exitDone, "leave")
+		b.api.leaving = 0
 		b.wants("stdout", b.out.String(), `mini-1 has left "home"`)
 		b.wants("stderr", b.err.String(), `Take mini-1 out of "home"? [y/N]`)
 		// The socket is gone at once, the data a little later.

@@ -30,7 +30,6 @@ func (d handlerDoor) RoundTrip(req *http.Request) (*http.Response, error) {
 	select {
 	case <-rw.began:
 	case <-req.Context().Done():
-		cancel()
 		r.CloseWithError(req.Context().Err()) // a handler that still writes is told so
 		return nil, req.Context().Err()
 	}

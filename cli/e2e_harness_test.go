@@ -135,6 +135,7 @@ type member struct {
 	dir    string
 	log    string
 	listen string
+	peer   string // where others reach it at first
 	space  string // its network namespace
 	wrap   []string
 	flags  []string // of serve, from its second start on
@@ -162,7 +163,7 @@ func (l *lab) found(names ...string) {
 
 func (l *lab) add(name, listen string) *member {
 	dir := filepath.Join(l.dir, name)
-	n := &member{lab: l, name: name, dir: dir, log: dir + ".log", listen: listen}
+	n := &member{lab: l, name: name, dir: dir, log: dir + ".log", listen: listen, peer: listen}
 	l.nodes = append(l.nodes, n)
 	return n
 }
@@ -181,7 +182,7 @@ func (l *lab) start() {
 		l.t.Fatal(err)
 	}
 	for _, n := range l.nodes[1:] {
-		n.spawn("join", first.listen, "--foreground", "--token-file", file, "--node-name", n.name, "--listen", n.listen)
+		n.spawn("join", first.peer, "--foreground", "--token-file", file, "--node-name", n.name, "--listen", n.listen)
 	}
 	l.waitFor(60*time.Second, "all have joined, three vote", func() bool {
 		v := l.status(first)

@@ -66,6 +66,7 @@ func (w *network) host(name string) *member {
 	w.must("ip", "-n", n.space, "link", "set", "lo", "up")
 	w.must("ip", "-n", n.space, "link", "set", "eth0", "up")
 	w.move(n, w.addr(w.hosts))
+	n.peer = fmt.Sprintf("%s:%d", w.addr(w.hosts), w.lab.port)
 	return n
 }
 

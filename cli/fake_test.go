@@ -32,6 +32,7 @@ type fakeAPI struct {
 	requests []fakeRequest   // all of them
 	onSubmit func(*fakeJob)  // what the cluster does with a job, in its own time
 	writes   map[string]bool // request ids seen
+	leaving  time.Duration   // how long it takes to give work back
 	gone     bool            // after leave: nothing listens
 	mux      *http.ServeMux
 }
@@ -80,7 +81,13 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	mux.HandleFunc("GET /v1/tokens", f.locked(func(*http.Request) any { return list("TokenList", f.view.Index, f.tokens) }))
 	mux.HandleFunc("DELETE /v1/tokens/{id}", f.locked(func(*http.Request) any { return struct{}{} }))
 	mux.HandleFunc("POST /v1/init", f.locked(f.init))
-	mux.HandleFunc("POST /v1/leave", f.locked(func(*http.Request) any { f.gone = true; return struct{}{} }))
+	mux.HandleFunc("POST /v1/leave", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(f.leaving):
+			f.locked(func(*http.Request) any { f.gone = true; return struct{}{} })(w, r)
+		case <-r.Context().Done():
+		}
+	})
 	f.mux = mux
 	return f
 }

@@ -46,6 +46,28 @@ func TestRunInside(t *testing.T) {
 	})
 }
 
+// TestRunInsideWaits: a job is handed in when its machine is there, or it would be told that nobody can run it.
+func TestRunInsideWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.up = false
+		b.write("job.yaml", helloFile)
+		b.api.view.Nodes[0].State = "silent"
+		time.AfterFunc(2*time.Second, func() { b.api.change(func() { b.api.view.Nodes[0].State = "ready" }) })
+		start, submitted := time.Now(), time.Duration(0)
+		b.api.onSubmit = func(j *fakeJob) {
+			submitted = time.Since(start)
+			b.api.play(-1)(j)
+		}
+		b.expect(exitDone, "run", "job.yaml")
+		if submitted < 2*time.Second {
+			t.Errorf("submitted after %s", submitted)
+		}
+		b.api.view.Nodes[0].State = "silent"
+		b.expect(exitUnreachable, "run", "job.yaml")
+	})
+}
+
 // TestRunBesideAnother: two runs at the same time use two folders.
 func TestRunBesideAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -169,3 +169,52 @@ func TestReleasesAreGroupedWhereTheirTokensFollowEachOther(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryActIsInTheAuditLog: what a person or a leader did stands there once, with who asked.
+func TestEveryActIsInTheAuditLog(t *testing.T) {
+	l := newLedger(t)
+	for _, c := range []struct {
+		c    Command
+		want []task.EventKind
+	}{
+		{node("a", 1), []task.EventKind{task.EventNodeRegister}},
+		{node("a", 1), nil},
+		{&Elected{Node: "a", Term: 1}, []task.EventKind{task.EventLeaderElected}},
+		{&InitCluster{ID: "c", By: "anna"}, []task.EventKind{task.EventClusterInit}},
+		{&CreateToken{ID: "t", Hash: []byte("h"), TTL: task.Hour, Uses: 1, By: "anna"}, []task.EventKind{task.EventTokenCreate}},
+		{&AdmitNode{TokenHash: []byte("h"), Node: "b", Name: "b"}, []task.EventKind{task.EventTokenUse, task.EventNodeJoin}},
+		{&AdmitNode{TokenHash: []byte("h"), Node: "b", Name: "b"}, nil},
+		{&RemoveToken{ID: "t", By: "anna"}, []task.EventKind{task.EventTokenRemove}},
+		{&SetOnline{Node: "a"}, []task.EventKind{task.EventNodeOffline}},
+		{&SetOnline{Node: "a"}, nil},
+		{&SetOnline{Node: "a", Online: true}, []task.EventKind{task.EventNodeOnline}},
+		{&SetNode{Node: "a", Action: NodeDrain, By: "anna"}, []task.EventKind{task.EventNodeDrain}},
+		{&SetNode{Node: "a", Action: NodeResume, By: "anna"}, []task.EventKind{task.EventNodeResume}},
+		{&SetNode{Node: "a", Action: NodeLabel, By: "anna"}, []task.EventKind{task.EventNodeRegister}},
+		{&NewGeneration{By: "anna"}, []task.EventKind{task.EventClusterInit}},
+		{submit("j1", stage("main", 1)), []task.EventKind{task.EventJobSubmit, task.EventStageState}},
+		{submit("j1", stage("main", 1)), nil},
+		{grant("j1", 0, 0), []task.EventKind{task.EventLeaseGrant, task.EventJobState}},
+		{&Checkpoint{Ref: task.ShardRef{Job: "j1"}, Token: 1<<task.GenerationBits + 1, Seq: 1}, []task.EventKind{task.EventCheckpoint}},
+		{&PutOutput{Ref: task.ShardRef{Job: "j1"}, Token: 1<<task.GenerationBits + 1, Output: task.KV{Name: "n"}}, []task.EventKind{task.EventOutput}},
+		{&PutState{Ref: task.ShardRef{Job: "j1"}, Token: 1<<task.GenerationBits + 1, Key: "k"}, []task.EventKind{task.EventState}},
+		{&CancelJob{Job: "j1", By: "anna"}, []task.EventKind{task.EventJobCancel}},
+		{exit("j1", 0, 0, 1<<task.GenerationBits+1, 1), []task.EventKind{task.EventLeaseRelease, task.EventStageState, task.EventJobState}},
+		{&RetryJob{Job: "j1", By: "anna"}, []task.EventKind{task.EventJobRetry, task.EventJobState, task.EventStageState, task.EventStageState}},
+		{&SetNode{Node: "b", Action: NodeLeave, By: "anna"}, []task.EventKind{task.EventNodeLeave}},
+		{&SetNode{Node: "a", Action: NodeRemove, By: "anna"}, []task.EventKind{task.EventNodeRemove}},
+	} {
+		_, events := l.do(0, c.c)
+		var got []task.EventKind
+		by := "anna"
+		for _, e := range events {
+			got = append(got, e.Kind)
+			if e.By != "" {
+				by = e.By
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) || by != "anna" || len(events) > 0 && events[0].Index != l.i {
+			t.Errorf("%T %+v: %v, want %v", c.c, c.c, got, c.want)
+		}
+	}
+}

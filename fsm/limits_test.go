@@ -76,6 +76,9 @@ func TestReportedTextsAreCut(t *testing.T) {
 	if len(o.Tail) > task.MaxTailBytes || len(o.Message) > task.MaxMessageLength || !utf8.ValidString(o.Tail) || !utf8.ValidString(o.Message) || len(o.Tail) < task.MaxTailBytes-1 {
 		t.Fatalf("%d, %d bytes", len(o.Tail), len(o.Message))
 	}
+	if got := clipTail(strings.Repeat("\x80", 10), 5); got != "" { // the middle of a character that never began
+		t.Errorf("%q", got)
+	}
 	_, events := l.do(0, &CancelJob{Job: "j1", Reason: long, By: long}, &CancelJob{Job: task.JobID(long)}, &Checkpoint{Ref: task.ShardRef{Job: task.JobID(long)}, Seq: 1, Token: 9})
 	for _, e := range events {
 		if data, _ := json.Marshal(e); len(data) > 4096 {
@@ -127,6 +130,9 @@ func TestAFullHistoryKeepsTheNewestAttempts(t *testing.T) {
 	}
 	for range task.MaxHistory + 5 {
 		fail(0)
+		if n := len(l.shard("j1", 0, 0).History()); n > task.MaxHistory {
+			t.Fatalf("%d attempts are kept", n)
+		}
 	}
 	if h := l.shard("j1", 0, 0).History(); len(h) != task.MaxHistory || h[len(h)-1].Number != task.MaxHistory+5 {
 		t.Fatalf("%d attempts are kept", len(h))
@@ -297,6 +303,57 @@ func TestAForgedLengthTakesLittleMemory(t *testing.T) {
 	}
 }
 
+func TestDamagedSnapshotsAreRefused(t *testing.T) {
+	l := newLedger(t)
+	l.ok(0, node("a", 1), submit("j1", stage("main", 2)), submit("j2", stage("main", 1)))
+	toks := l.ok(0, grant("j1", 0, 0, 1))[0].Tokens
+	l.ok(0, exit("j1", 0, 1, toks[1], 1))
+	for name, damage := range map[string]func(*State){
+		"a job twice":             func(s *State) { *s.jobs.mut(1, s.epoch) = s.mutJob(0) },
+		"an id twice":             func(s *State) { s.mutJob(1).ID = "j1" },
+		"a request twice":         func(s *State) { s.mutJob(1).Request = "r-j1" },
+		"a node twice":            func(s *State) { s.nodes = append(s.nodes, s.nodes[0]) },
+		"no node":                 func(s *State) { s.nodes = nil },
+		"another node":            func(s *State) { s.mutShard(s.mutJob(0), 0, 0).Node = 1 },
+		"a token never given":     func(s *State) { s.nextToken = 0 },
+		"a generation too high":   func(s *State) { s.Generation = maxGeneration + 1 },
+		"a number too high":       func(s *State) { s.nextToken = maxToken + 1 },
+		"two leases of a token":   func(s *State) { *s.mutShard(s.mutJob(0), 0, 1) = *s.mutJob(0).Shard(0, 0) },
+		"a lease without a token": func(s *State) { s.mutShard(s.mutJob(0), 0, 0).Token = 0 },
+		"a lease in a stage that is done": func(s *State) {
+			j := s.mutJob(0)
+			j.Stages[0].State, j.State = task.StageFailed, task.JobFailed
+		},
+		"a clock before its beginning": func(s *State) { s.Clock = -1 },
+		"more clock than was led":      func(s *State) { s.Led = task.Millis(s.Clock) - 1 },
+		"an unknown job state":         func(s *State) { s.mutJob(0).State = "odd" },
+		"a job that nothing can end":   func(s *State) { s.mutJob(1).Stages[0].State = task.StageWaiting },
+		"a final job with work":        func(s *State) { s.mutJob(1).State = task.JobFailed },
+		"an unknown stage state":       func(s *State) { s.mutJob(1).Stages[0].State = 99 },
+		"a stage less":                 func(s *State) { s.mutJob(1).Stages = nil },
+		"a stage more":                 func(s *State) { j := s.mutJob(1); j.Stages = append(j.Stages, j.Stages[0]) },
+	} {
+		s := reread(t, l.s)
+		damage(s)
+		var buf bytes.Buffer
+		if err := s.write(&buf); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Decode(buf.Bytes()); err == nil || s != nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	var buf bytes.Buffer
+	if err := l.s.write(&buf); err != nil {
+		t.Fatal(err)
+	}
+	for cut := range buf.Bytes() {
+		if _, err := Decode(buf.Bytes()[:cut]); err == nil {
+			t.Errorf("cut at %d of %d it was read", cut, buf.Len())
+		}
+	}
+}
+
 func TestASmallJobTakesASmallPage(t *testing.T) {
 	l := newLedger(t)
 	l.ok(0, node("a", 1), submit("j1", stage("main", 1), stage("other", pageSize+3)))
@@ -337,6 +394,24 @@ func TestNumbersFitReplicasOf32Bits(t *testing.T) {
 		})
 		if got := decOutcome(&dec{b: e.b}); int64(got.ExitCode) != c.code || got.End != task.EndExited {
 			t.Errorf("exit code %d is read as %d", c.in, got.ExitCode)
+		}
+	}
+}
+
+func TestIdsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", maxIDLength+1)
+	l := newLedger(t)
+	l.ok(0, node("a", 1), submit("j1", stage("main", 1)))
+	tok := l.one("j1", 0, 0)
+	id, request := submit("j2", stage("main", 1)), submit("j2", stage("main", 1))
+	id.Job, request.RequestID = task.JobID(long), task.RequestID(long)
+	for _, c := range []Command{id, request, &SubmitJob{Spec: id.Spec}, node(long, 1), &Elected{Node: task.NodeID(long)},
+		&CancelJob{Job: "j1", RequestID: task.RequestID(long)}, &RetryJob{Job: "j1", RequestID: task.RequestID(long)},
+		&PutOutput{Ref: task.ShardRef{Job: "j1"}, Token: tok, Output: task.KV{Name: "a"}, RequestID: task.RequestID(long)},
+		&PutState{Ref: task.ShardRef{Job: "j1"}, Token: tok, Key: "a", RequestID: task.RequestID(long)},
+		&InitCluster{ID: long}, &CreateToken{ID: long, Hash: []byte("h"), TTL: 1, Uses: 1}, &CreateToken{ID: "t", Hash: []byte(long), TTL: 1, Uses: 1}} {
+		if r, ev := l.do(0, c); r[0].Err == nil || r[0].Err.Code != "invalid" || len(ev) != 0 {
+			t.Errorf("%T: %+v", c, r[0])
 		}
 	}
 }
@@ -450,6 +525,9 @@ func TestEqualSpecsAreStoredAndWrittenOnce(t *testing.T) {
 
 func TestReadersSeeEachJob(t *testing.T) {
 	l := newLedger(t)
+	if l.s.JobBySeq(-1) != nil || l.s.JobBySeq(0) != nil {
+		t.Fatal("a job that is not there")
+	}
 	for i := range 3*pageSize + 5 {
 		l.s.ApplyBatch(1, &Batch{Commands: []Command{submit(fmt.Sprint("j", i), stage("main", 1))}})
 	}

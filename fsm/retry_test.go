@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"lanjobs/task"
@@ -94,6 +95,62 @@ func TestOldRequestsOfAJobAreNotDoneAgain(t *testing.T) {
 	}
 	if n := len(l.s.Job("j1").acts); n != requestMemory {
 		t.Fatalf("%d requests are remembered", n)
+	}
+}
+
+// TestWhatWasOnceCancelledDoesNotSpoilALaterSuccess: the retry leaves one cancelled shard as it is, and enough others succeed.
+func TestWhatWasOnceCancelledDoesNotSpoilALaterSuccess(t *testing.T) {
+	work := stage("work", 3)
+	work.Success = task.Success{Count: 2}
+	l := newLedger(t)
+	l.ok(0, node("a", 1), submit("j1", work, stage("merge", 1, "work")), &CancelJob{Job: "j1"}, &RetryJob{Job: "j1", Stage: "work", Shards: []task.Range{{First: 0, Last: 1}}})
+	for k := range 2 {
+		l.ok(0, exit("j1", 0, k, l.one("j1", 0, k), 0))
+	}
+	if got := states(l.s.Job("j1")); got != "partial open running" {
+		t.Fatal(got)
+	}
+}
+
+func TestTheReadyQueueIsInOrder(t *testing.T) {
+	l := newLedger(t)
+	l.ok(0, node("a", 1))
+	order := func() (ids string) {
+		l.s.Ready(func(j *Job) bool { ids += string(j.ID) + " "; return len(ids) < 200 })
+		return ids
+	}
+	for i, priority := range []int{50, 100, 50, 0, 100} {
+		c := submit(fmt.Sprint("j", i), stage("main", 1))
+		c.Spec = []byte(strings.Replace(string(c.Spec), `"priority":50`, fmt.Sprint(`"priority":`, priority), 1))
+		l.ok(0, c)
+	}
+	if got := order(); got != "j1 j4 j0 j2 j3 " {
+		t.Fatal(got)
+	}
+	tok := l.one("j1", 0, 0)
+	l.one("j0", 0, 0)
+	l.ok(0, &CancelJob{Job: "j3"})
+	if got := order(); got != "j4 j2 " {
+		t.Fatal(got)
+	}
+	c := exit("j1", 0, 0, tok, 0)
+	c.Reports[0].Outcome = task.Outcome{End: task.EndDrained}
+	l.ok(0, c)
+	if got := order(); got != "j1 j4 j2 " {
+		t.Fatal(got)
+	}
+	for i := range 100 { // so many go that the list is made anew
+		id := fmt.Sprint("x", i)
+		l.ok(0, submit(id, stage("main", 1)), &CancelJob{Job: task.JobID(id)})
+	}
+	l.ok(0, submit("last", stage("main", 1)))
+	if got := order(); got != "j1 j4 j2 last " {
+		t.Fatal(got)
+	}
+	n := 0
+	l.s.Ready(func(*Job) bool { n++; return n < 2 })
+	if n != 2 {
+		t.Fatalf("%d after being told to stop at 2", n)
 	}
 }
 

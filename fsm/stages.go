@@ -21,10 +21,10 @@ func (s *State) decideStage(j *Job, i int) {
 			return
 		}
 	}
-	st, spec := &j.Stages[i], &j.Spec.Stages[i]
+	st := &j.Stages[i]
 	if open, broken := j.holds(i); !open {
-		st.Broken = broken && spec.When == task.WhenSuccess
-		s.setStageState(j, i, task.StageSkipped, "when: "+string(spec.When))
+		st.Broken = broken
+		s.setStageState(j, i, task.StageSkipped, "when: "+string(j.Spec.Stages[i].When))
 		return
 	}
 	st.ready = newBitset(st.shards.n)

@@ -323,7 +323,7 @@ func (c *cluster) checkAll() {
 				if err := s.Check(); err != nil {
 					c.t.Errorf("%s: %v", m.id, err)
 				}
-				all = append(all, seen{index: s.Index})
+				all = append(all, seen{s.Index, s.Digest()})
 			})
 		}
 		return len(slices.Compact(all)) == 1

@@ -10,12 +10,11 @@ import (
 
 // place is a node that can take work now.
 type place struct {
-	id    task.NodeID
-	node  *fsm.Node
-	info  task.NodeInfo
-	free  int // assignments it can still take in this plan
-	load  float64
-	taken map[stageKey]*fsm.Grant
+	id   task.NodeID
+	node *fsm.Node
+	info task.NodeInfo
+	free int // assignments it can still take in this plan
+	load float64
 }
 
 // Place gives grants for what is ready to the nodes that ask for work: jobs by priority, then age; shards in order; each to

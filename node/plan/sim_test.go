@@ -72,7 +72,6 @@ type pending struct {
 
 type simPoll struct {
 	want int
-	term int
 	fn   func([]task.Assignment)
 }
 

@@ -24,7 +24,7 @@ type work struct {
 type fakeRunner struct {
 	m     *machine
 	guard bool
-	tough bool // against every order: a process stuck in the kernel
+	tough bool          // against every order: a process stuck in the kernel
 	nap   time.Duration // between looks at the boot clock, which may jump
 	deaf  bool          // to a grace: only an order to kill at once is followed
 	plan  func(a *task.Assignment) work

@@ -14,14 +14,15 @@ import (
 
 // startError is why a command was not started; code is what a shell would have exited with.
 type startError struct {
-	code int
-	text string
+	code  int
+	text  string
+	found bool // the program is there, only not to be executed
 }
 
 func (e *startError) Error() string { return e.text }
 
 func cannotStart(code int, format string, args ...any) error {
-	return &startError{code, fmt.Sprintf(format, args...)}
+	return &startError{code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // maxInlineScript is how long a script may be to be passed as an argument; Linux takes 128 KiB. Longer ones go into a file.
@@ -126,7 +127,7 @@ func lookProgram(name string, v *vars, dir string) (string, error) {
 		if err == nil {
 			return found, nil
 		}
-		if e, ok := errors.AsType[*startError](err); ok && e.code == 126 {
+		if e, ok := errors.AsType[*startError](err); ok && e.found {
 			denied = err
 		}
 	}
@@ -146,7 +147,7 @@ func executable(path, name string, v *vars) (string, error) {
 		case info.IsDir():
 			return "", cannotStart(126, "%s is a directory", path)
 		case !mayExecute(path + suffix):
-			return "", cannotStart(126, "%s: permission denied (not executable)", path)
+			return "", &startError{126, path + ": permission denied (not executable)", true}
 		default:
 			return path + suffix, nil
 		}

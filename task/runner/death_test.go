@@ -363,6 +363,28 @@ func TestBothKilled(t *testing.T) {
 	}
 }
 
+// I13 when even the journal is lost: what carries the folder's mark and is nobody's is ended.
+func TestJournalLost(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a := newAgent(t, p.dir)
+	a.start(first(), p.stamps(`setsid sleep 300 & `), far())
+	p.wait("stamps")
+	a.kill()
+	p.signal(p.guard(), syscall.SIGKILL)
+	journals, _ := filepath.Glob(guardDir(p.dir) + "/*.journal")
+	for _, j := range journals {
+		if err := os.Remove(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a = newAgent(t, p.dir)
+	p.nothing()
+	if len(a.held) != 0 {
+		t.Errorf("held %+v", a.held)
+	}
+}
+
 // I13 also when the old guard is frozen: it cannot be asked, so what it runs is ended.
 func TestGuardFrozenAtOpen(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -98,6 +99,7 @@ func runGuard(c guardConfig, log *slog.Logger) error {
 		orphans: map[int]task.ExecutionID{},
 		pack:    &logPack{dir: logDir(c.dir), guard: c.id},
 	}
+	debug.SetGCPercent(400) // its heap is tiny, its work is all short-lived garbage
 	if err := g.settle(); err != nil {
 		return err
 	}

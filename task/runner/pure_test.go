@@ -45,6 +45,22 @@ func TestDueAtDeadlines(t *testing.T) {
 	}
 }
 
+func TestFirstReasonAndShortestGraceCount(t *testing.T) {
+	g := &guard{clock: SystemClock(), wake: make(chan struct{}, 1)}
+	a := &guarded{} // not started: nothing to be signalled yet
+	now := g.clock.Boot()
+	g.stop(a, task.StopDrain, time.Hour)
+	g.stop(a, task.StopCancel, time.Minute)
+	g.stop(a, task.StopTimeout, 2*time.Hour)
+	if left := a.stopKill.Sub(now); a.reason != task.StopDrain || left < time.Minute || left > 2*time.Minute {
+		t.Errorf("reason %s, killed in %s", a.reason, left)
+	}
+	a = &guarded{done: partMain}
+	if g.stop(a, task.StopCancel, 0); a.reason != "" {
+		t.Error("what ended by itself was said to be stopped")
+	}
+}
+
 func TestOutcomeOf(t *testing.T) {
 	for _, c := range []struct {
 		e    exitRecord

@@ -24,7 +24,7 @@ func BenchmarkAttempts(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/cgroups=%t", spec.name, groups), func(b *testing.B) {
 				h := newBench(b, func(c *Config) { c.NoCgroups = !groups })
 				h.run(spec.spec) // the guard's own start is not meant
-				slots := make(chan struct{}, 4)
+				slots := make(chan struct{}, 16)
 				h.onExit = func(e Exit) {
 					if e.Outcome.ExitCode != 0 {
 						b.Errorf("%+v", e.Outcome)
@@ -68,7 +68,7 @@ func BenchmarkBareFork(b *testing.B) {
 			}
 			defer null.Close()
 			fd := null.Fd()
-			slots := make(chan struct{}, 4)
+			slots := make(chan struct{}, 16)
 			var all sync.WaitGroup
 			for b.Loop() {
 				slots <- struct{}{}
