@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -134,8 +135,16 @@ func (p peers) Init(_ context.Context, b transport.InitBody, _ string) (*transpo
 // Leave takes this machine out of its cluster.
 func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) error {
 	m := p.m
-	if m.wire == nil {
-		return task.NewProblem(task.ErrConflict, "this machine belongs to no cluster", "")
+	if m.wire == nil { // this machine only: a join takes it over, unless that would lose work
+		live := 0
+		m.core.Read(func(s *fsm.State) { live = s.Live() })
+		if live > 0 && !b.Force {
+			return task.NewProblem(task.ErrConflict, fmt.Sprintf("this machine has %d unfinished jobs of its own", live), "Wait for them, cancel them, or put them aside: --force")
+		}
+		m.giveBack(ctx)
+		m.left.Store(true)
+		m.after(answerFirst, m.departed)
+		return nil
 	}
 	if err := m.core.PrepareLeave(ctx); err != nil && !b.Force {
 		return err
