@@ -2,21 +2,42 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"lanjobs/task"
 )
 
-// audit is a reader of the audit log alone: it must be able to tell at any time who holds what (R37).
-type audit map[task.Token]string
+// audit is a reader of the audit log alone: it must be able to tell at any time who holds what, and the state of each job and
+// stage (R37).
+type audit struct {
+	holds  map[task.Token]string
+	states map[string]string
+}
+
+func newAudit() *audit { return &audit{map[task.Token]string{}, map[string]string{}} }
 
 func holding(job task.JobID, stage string, shard int, node task.NodeID) string {
 	return fmt.Sprintf("%s/%s/%d on %s", job, stage, shard, node)
 }
 
 // read takes an event in.
-func (a audit) read(e task.Event) error {
+func (a *audit) read(e task.Event) error {
 	switch e.Kind {
+	case task.EventJobSubmit, task.EventJobState, task.EventStageState:
+		what := string(e.Job) + "/" + e.Stage
+		if before, known := a.states[what]; e.From != before && (known || e.From != "waiting") || e.From == e.To {
+			return fmt.Errorf("%s goes from %q to %q, and was %q", what, e.From, e.To, before)
+		}
+		a.states[what] = e.To
+		return nil
+	case task.EventJobCollect:
+		for what := range a.states {
+			if strings.HasPrefix(what, string(e.Job)+"/") {
+				delete(a.states, what)
+			}
+		}
+		return nil
 	case task.EventLeaseGrant, task.EventLeaseRelease, task.EventLeaseExpire, task.EventLeaseConfirm, task.EventLeaseRenew:
 	default:
 		return nil
@@ -28,16 +49,16 @@ func (a audit) read(e task.Event) error {
 	t, n := e.Token, 0
 	for _, r := range ranges {
 		for k := r.First; k <= r.Last; k++ {
-			what, held := holding(e.Job, e.Stage, k, e.Node), a[t]
+			what, held := holding(e.Job, e.Stage, k, e.Node), a.holds[t]
 			switch {
 			case e.Kind == task.EventLeaseGrant && held != "":
 				return fmt.Errorf("token %d is granted, and held already: %s, %s", t, what, held)
 			case e.Kind == task.EventLeaseGrant:
-				a[t] = what
+				a.holds[t] = what
 			case held != what:
 				return fmt.Errorf("%s of token %d: %s, which was granted as %q", e.Kind, t, what, held)
 			case e.Kind != task.EventLeaseConfirm && e.Kind != task.EventLeaseRenew:
-				delete(a, t)
+				delete(a.holds, t)
 			}
 			if e.NodeName != string(e.Node) || e.JobName == "" {
 				return fmt.Errorf("%+v does not name its node and job", e)
@@ -59,12 +80,26 @@ func (a audit) read(e task.Event) error {
 	return nil
 }
 
-// compare tells whether the log and the state agree about who holds what.
-func (a audit) compare(s *State) error {
-	if len(a) != s.LeaseCount() {
-		return fmt.Errorf("the audit log shows %d leases, there are %d", len(a), s.LeaseCount())
+// compare tells whether the log and the state agree.
+func (a *audit) compare(s *State) error {
+	if len(a.holds) != s.LeaseCount() {
+		return fmt.Errorf("the audit log shows %d leases, there are %d", len(a.holds), s.LeaseCount())
 	}
-	for t, what := range a {
+	for what, state := range a.states {
+		id, stage, _ := strings.Cut(what, "/")
+		j := s.Job(task.JobID(id))
+		if j == nil {
+			return fmt.Errorf("the audit log knows job %s", id)
+		}
+		have := string(j.State)
+		if stage != "" {
+			have = j.Stages[j.Spec.Stage(stage)].State.String()
+		}
+		if have != state {
+			return fmt.Errorf("%s is %s, in the audit log %s", what, have, state)
+		}
+	}
+	for t, what := range a.holds {
 		l := s.Lease(t)
 		if l == nil {
 			return fmt.Errorf("the audit log shows token %d held: %s", t, what)
@@ -155,7 +190,7 @@ func TestReleasesAreGroupedWhereTheirTokensFollowEachOther(t *testing.T) {
 			r.Reports = append(r.Reports, task.Report{Job: "j1", Shard: k, Token: task.Token(k + 1), Outcome: task.Outcome{End: task.EndExited, ExitCode: c.codes[i]}})
 		}
 		_, events := l.do(0, r)
-		a, got := audit{}, ""
+		a, got := newAudit(), ""
 		for _, e := range append(log, events...) {
 			if err := a.read(e); err != nil {
 				t.Errorf("%v: %v", c.shards, err)

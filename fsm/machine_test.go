@@ -22,14 +22,14 @@ type machine struct {
 	model *model
 	index uint64
 	log   [][]byte
-	audit audit
+	audit *audit
 
 	frozen     *Snapshot // an earlier moment, and what it looked like then
 	frozenSeen [sha256.Size]byte
 }
 
 func newMachine(t interface{ Fatalf(string, ...any) }, c chooser) *machine {
-	return &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel(), audit: audit{}}
+	return &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel(), audit: newAudit()}
 }
 
 // step applies one entry everywhere.

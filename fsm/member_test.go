@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"lanjobs/task"
@@ -116,5 +117,13 @@ func TestASubmitIsKnownForARepeatForAWhile(t *testing.T) {
 	l.ok(0, &CollectJobs{Jobs: []task.JobID{"j1"}})
 	if l.s.Job("j1") != nil {
 		t.Fatal("it is never collected")
+	}
+	c = submit("j3", stage("main", 1)) // the window of a key that it does not have
+	c.Spec = []byte(strings.Replace(string(c.Spec), `"retain":86400000`, `"retain":0,"idempotency_window":86400000`, 1))
+	l.ok(0, c, &CancelJob{Job: "j3"})
+	l.lead(requestWindow)
+	l.ok(0, &CollectJobs{Jobs: []task.JobID{"j3"}})
+	if l.s.Job("j3") != nil {
+		t.Fatal("a job without a key is kept for its window")
 	}
 }

@@ -136,7 +136,7 @@ func (w *wire) start(part func(func(context.Context) error), m *machine) {
 	part(func(ctx context.Context) error { return m.layer.Serve(w.raft) })
 	part(func(ctx context.Context) error { <-ctx.Done(); return w.raft.Close() })
 	part(w.gossip.Run)
-	part(m.watchSleep)
+	part(m.watchPlace)
 	members := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if id := transport.PeerFrom(r.Context()); id != "" {
 			r = r.WithContext(api.WithBy(r.Context(), "node "+m.nameOf(id)))

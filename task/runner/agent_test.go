@@ -174,6 +174,9 @@ func (a *agent) signal(s syscall.Signal) {
 	if err := a.cmd.Process.Signal(s); err != nil {
 		a.t.Fatal(err)
 	}
+	if s == syscall.SIGSTOP {
+		stopped(a.t, a.cmd.Process.Pid)
+	}
 }
 
 // stampMain writes the boot clock to a file every few milliseconds and ends for nobody but SIGKILL.

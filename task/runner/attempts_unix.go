@@ -62,7 +62,7 @@ func (r *Runner) killGuard(pid int) {
 		return
 	}
 	begin := r.clock.Awake()
-	for unix.Kill(pid, unix.SIGKILL) == nil && r.clock.Awake()-begin < time.Second {
+	for unix.Kill(pid, unix.SIGKILL) == nil && !isZombie(pid) && r.clock.Awake()-begin < time.Second {
 		<-r.clock.After(time.Millisecond)
 	}
 }

@@ -82,6 +82,25 @@ func (p *place) signal(pid int, s syscall.Signal) {
 	if err := syscall.Kill(pid, s); err != nil {
 		p.t.Fatal(err)
 	}
+	if s == syscall.SIGSTOP {
+		stopped(p.t, pid)
+	}
+}
+
+// stopped waits until all threads of a process are: the signal reaches one of them first, and the others run on until that one has
+// had its turn.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	until(t, "process stopped", func() bool {
+		threads, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*/stat")
+		for _, stat := range threads {
+			line := content(stat)
+			if i := strings.LastIndexByte(line, ')'); i < 0 || !strings.HasPrefix(line[i:], ") T") {
+				return false
+			}
+		}
+		return len(threads) > 0
+	})
 }
 
 // nothing checks that no process of the folder's attempts is left.
@@ -373,10 +392,16 @@ func TestJournalLost(t *testing.T) {
 	a.kill()
 	p.signal(p.guard(), syscall.SIGKILL)
 	journals, _ := filepath.Glob(guardDir(p.dir) + "/*.journal")
-	for _, j := range journals {
-		if err := os.Remove(j); err != nil {
+	for _, path := range journals {
+		j, card, err := openJournal(path)
+		if err != nil {
 			t.Fatal(err)
 		}
+		closeQuietly(j.file)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { removeCgroup(card.Cgroup, func() { time.Sleep(time.Millisecond) }) }) // nobody else knows of it now
 	}
 	a = newAgent(t, p.dir)
 	p.nothing()

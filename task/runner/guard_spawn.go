@@ -12,10 +12,10 @@ import (
 	"lanjobs/task"
 )
 
-// begin starts the guard's long-lived goroutines. A fork keeps its thread until the new program is loaded, so a few spawners
-// are enough and more would only fight for processors.
+// begin starts the guard's long-lived goroutines. A fork keeps its thread until the new program is loaded, so there are twice as
+// many spawners as processors; more would only fight for them.
 func (g *guard) begin(ctx context.Context) {
-	for range max(2, runtime.NumCPU()) {
+	for range max(4, 2*runtime.NumCPU()) {
 		go g.spawner(ctx)
 	}
 	go g.reaper()
@@ -96,7 +96,7 @@ func (g *guard) start(a *guarded) error {
 	return nil
 }
 
-// born notes a new process, with forking held for reading. It may have ended already, and it may have to stop at once.
+// noteBirth registers a new process, with forking held for reading. It may have ended already, and it may have to stop at once.
 func (g *guard) noteBirth(a *guarded, c child) {
 	g.mu.Lock()
 	a.child, a.pid = c, c.pid

@@ -66,6 +66,12 @@ func parseStat(line []byte) (p procInfo, ok bool) {
 	return p, p.pid > 0
 }
 
+// isZombie: dead, only not yet reaped by whoever is its parent.
+func isZombie(pid int) bool {
+	_, ok := readStat("/proc/"+strconv.Itoa(pid)+"/stat", make([]byte, 1024))
+	return !ok
+}
+
 func readEnviron(pid int) (string, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return string(b), err

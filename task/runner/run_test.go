@@ -340,7 +340,8 @@ func TestNextAttemptStartsFresh(t *testing.T) {
 	b.until("directory kept", func() bool { e, err := os.ReadDir(b.r.spares.dir); return err == nil && len(e) == 1 })
 	x, _ = b.run(script(`ls -A; stat -c %a .; sh -c 'ls /proc/self/fd | wc -l'; grep -E 'SigIgn|SigBlk' /proc/self/status`))
 	want := "700\n4\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n" // 0 1 2 and the directory that ls reads
-	if got := b.log(x, ""); got != want {
+	// 32 is the C library's own (thread cancellation): a guard built with cgo, as for the race detector, may hand it on ignored.
+	if got := strings.Replace(b.log(x, ""), "SigIgn:\t0000000080000000", "SigIgn:\t0000000000000000", 1); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if e, err := os.ReadDir(b.r.spares.dir); err != nil || len(e) != 0 {

@@ -1,0 +1,110 @@
+//go:build e2e && linux
+
+package cli_test
+
+import (
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lanjobs/task"
+)
+
+// twenty saves 1 to 20 as fast as it may, then does what the gate's place says.
+const twenty = `say start "$(cat "$LANJOBS_CHECKPOINT" 2>/dev/null)"
+if [ -s "$LANJOBS_CHECKPOINT" ]; then exit 0; fi
+n=0
+while [ "$n" -lt 20 ]; do
+  n=$((n + 1))
+  echo "$n" | lanjobs task checkpoint
+  say saved "$n"
+done
+`
+
+// TestProcLastCheckpoint: the next attempt gets the last checkpoint whose save was answered, whatever dies right after it: the
+// command, its machine, or the leader (C34).
+func TestProcLastCheckpoint(t *testing.T) {
+	t.Parallel()
+	l := cluster(t)
+	id := l.submit(l.nodes[0], l.file("fails", lease(4*time.Second)+"\nretry: {attempts: 2, initial: 100ms}", twenty+"exit 1"))
+	l.ends(l.nodes[0], id, task.JobSucceeded, 60*time.Second)
+	l.gotTwenty("fails")
+
+	id = l.submit(l.nodes[0], l.file("dies", lease(4*time.Second), twenty+"sleep 300"))
+	on := l.node(l.starts("dies", 1, 20*time.Second)[0].node)
+	l.saved("dies", 20)
+	on.poweroff()
+	l.ends(l.others(on)[0], id, task.JobSucceeded, 60*time.Second)
+	l.gotTwenty("dies")
+	on.restart()
+	l.whole(60 * time.Second)
+
+	old := l.leader()
+	id = l.submit(old, l.file("leaderless", lease(4*time.Second)+"\nretry: {attempts: 2, initial: 100ms}", twenty+"sleep 1\nexit 1"))
+	l.saved("leaderless", 20)
+	old.kill(syscall.SIGKILL)
+	l.ends(l.others(old)[0], id, task.JobSucceeded, 60*time.Second)
+	l.gotTwenty("leaderless")
+}
+
+// saved waits for the answer to a save, closely: what the test does next shall come right after it.
+func (l *lab) saved(job string, n int) {
+	l.t.Helper()
+	for end := time.Now().Add(60 * time.Second); l.ledger.count(job, "saved") < n; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("%s has not saved %d", job, n)
+		}
+	}
+}
+
+func (l *lab) gotTwenty(job string) {
+	l.t.Helper()
+	if s := l.ledger.of(job, "start"); len(s) != 2 || s[1].note != "20" {
+		l.t.Errorf("%s: starts %+v; the second one is to find checkpoint 20", job, s)
+	}
+}
+
+// TestProcStaleSaves: a machine that was frozen for three leases wakes up with its command in the middle of saving. Its saves and
+// its report are refused, what is stored never goes back, and the command is killed soon (C35).
+func TestProcStaleSaves(t *testing.T) {
+	t.Parallel()
+	l := cluster(t)
+	id := l.submit(l.nodes[0], l.file("stale", lease(3*time.Second), steps))
+	first := l.starts("stale", 1, 20*time.Second)[0]
+	on := l.node(first.node)
+	l.saved("stale", 5)
+	on.freeze()
+	l.starts("stale", 2, 60*time.Second)
+	second := l.ledger.of("stale", "start")[1]
+	frozen := time.Now()
+	l.waitFor(30*time.Second, "three leases have passed and the new owner has gone on", func() bool {
+		return time.Since(frozen) > 6*time.Second && len(l.ledger.of("stale", "saved")) > 15
+	})
+	mark := len(l.ledger.of("stale", "saved"))
+	on.thaw()
+	thawed := time.Now()
+	l.waitFor(10*time.Second, "the old command is dead", func() bool { return len(on.tasks()) == 0 })
+	if late := l.ledger.last(first.exec).at.Sub(thawed); late > 2*time.Second {
+		t.Errorf("the old command acted until %s after the thaw", late)
+	}
+	l.open("stale")
+	l.ends(l.nodes[0], id, task.JobSucceeded, 40*time.Second)
+	for _, e := range l.ledger.of("stale", "saved")[mark:] {
+		if e.exec == first.exec && e.at.After(thawed) {
+			t.Errorf("a save with the old fence was accepted: %+v", e)
+		}
+	}
+	ends := l.ledger.of("stale", "end")
+	if len(ends) != 1 || ends[0].exec != second.exec {
+		t.Errorf("ends %+v, want one of %s", ends, second.exec)
+	}
+	stored := l.shards(l.nodes[0], id)
+	if last, _ := strconv.Atoi(ends[0].note); len(stored) != 1 || string(stored[0].Execution) != second.exec || stored[0].CheckpointSeq < uint64(last) {
+		t.Errorf("stored %+v, the owner had saved %d", stored, last)
+	}
+	if text := l.must(l.nodes[0], "events", "--job", id, "--audit"); !strings.Contains(text, "stale") {
+		t.Logf("no stale report was refused: the command was killed before it could send one")
+	}
+}
