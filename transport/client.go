@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 
 	"lanjobs/task"
@@ -29,10 +28,9 @@ type ClientConfig struct {
 // question for work is parked at the leader; that the peer is still there is found out by pings of the connection.
 type Client struct {
 	ClientConfig
-	web *http.Transport
 
 	mu     sync.Mutex
-	conns  map[task.NodeID]map[*pooledConn]struct{}
+	peers  map[task.NodeID]*clientPeer
 	closed bool
 }
 
@@ -40,17 +38,7 @@ var _ Caller = (*Client)(nil)
 
 // NewClient makes a client without connections.
 func NewClient(cfg ClientConfig) *Client {
-	c := &Client{ClientConfig: cfg, conns: map[task.NodeID]map[*pooledConn]struct{}{}}
-	c.web = &http.Transport{
-		DialContext:        c.dial,
-		Protocols:          &http.Protocols{},
-		HTTP2:              http2Config(),
-		MaxConnsPerHost:    1, // calls that start together share one dial
-		IdleConnTimeout:    idleConn,
-		DisableCompression: true,
-	}
-	c.web.Protocols.SetUnencryptedHTTP2(true) // the connection is encrypted and authenticated already
-	return c
+	return &Client{ClientConfig: cfg, peers: map[task.NodeID]*clientPeer{}}
 }
 
 // Call is Caller. Errors of the far side are *task.Problem. If the node cannot be reached, the connection breaks or ctx ends
@@ -92,7 +80,11 @@ func (c *Client) send(ctx context.Context, to task.NodeID, method Method, body [
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
-	resp, err := c.web.RoundTrip(req)
+	peer, err := c.peer(to)
+	if err != nil {
+		return nil, c.unreachable(ctx, to, err)
+	}
+	resp, err := peer.web.RoundTrip(req)
 	if err != nil {
 		return nil, c.unreachable(ctx, to, err)
 	}
@@ -140,16 +132,14 @@ func (u *Unreachable) Error() string {
 func (u *Unreachable) Unwrap() []error { return []error{task.ErrNoLeader, u.Err} }
 
 // DropPeer closes the connection to a node: it has another address or session now, and what is under way on the old one would
-// only wait for its pings to fail.
+// only wait for its pings to fail. A call made afterwards goes to where the node is then.
 func (c *Client) DropPeer(id task.NodeID) {
 	c.mu.Lock()
-	drop := make([]*pooledConn, 0, len(c.conns[id]))
-	for conn := range c.conns[id] {
-		drop = append(drop, conn)
-	}
+	p := c.peers[id]
+	delete(c.peers, id)
 	c.mu.Unlock()
-	for _, conn := range drop {
-		_ = conn.Close()
+	if p != nil {
+		p.drop()
 	}
 }
 
@@ -157,52 +147,24 @@ func (c *Client) DropPeer(id task.NodeID) {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	var ids []task.NodeID
-	for id := range c.conns {
-		ids = append(ids, id)
-	}
+	peers := c.peers
+	c.peers = nil
 	c.mu.Unlock()
-	for _, id := range ids {
-		c.DropPeer(id)
+	for _, p := range peers {
+		p.drop()
 	}
-	c.web.CloseIdleConnections()
 }
 
-// dial is http.Transport's. The context is that of the transport's own dial, which outlives the call that asked for it.
-func (c *Client) dial(ctx context.Context, _, hostPort string) (net.Conn, error) {
-	host, _, _ := strings.Cut(hostPort, ":")
-	id := task.NodeID(host)
-	conn, err := c.Dial(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	p := &pooledConn{Conn: conn, client: c, peer: id}
+func (c *Client) peer(id task.NodeID) (*clientPeer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		_ = conn.Close()
 		return nil, net.ErrClosed
 	}
-	if c.conns[id] == nil {
-		c.conns[id] = map[*pooledConn]struct{}{}
+	p := c.peers[id]
+	if p == nil {
+		p = newClientPeer(func(ctx context.Context) (net.Conn, error) { return c.Dial(ctx, id) })
+		c.peers[id] = p
 	}
-	c.conns[id][p] = struct{}{}
 	return p, nil
-}
-
-// pooledConn is a connection in the transport's pool that can be found by its node.
-type pooledConn struct {
-	net.Conn
-	client *Client
-	peer   task.NodeID
-}
-
-func (p *pooledConn) Close() error {
-	p.client.mu.Lock()
-	delete(p.client.conns[p.peer], p)
-	if len(p.client.conns[p.peer]) == 0 {
-		delete(p.client.conns, p.peer)
-	}
-	p.client.mu.Unlock()
-	return p.Conn.Close()
 }

@@ -248,7 +248,11 @@ func TestDroppedPeerIsDialledAnew(t *testing.T) {
 		l.move(b.id, way.addr)
 		failed := make(chan error, 1)
 		go func() { failed <- c.Call(t.Context(), b.id, "park", nil, nil) }()
-		<-h.begun
+		select {
+		case <-h.begun:
+		case err := <-failed:
+			t.Fatalf("round %d: %v", round, err)
+		}
 		if round%2 == 0 {
 			l.move(b.id, b.addr)
 			way.mu.Lock()

@@ -30,7 +30,9 @@ const (
 	// A peer that is silent for pingAfter is asked, and given up after pingWait: a machine that went to sleep holds no calls.
 	pingAfter = 5 * time.Second
 	pingWait  = 5 * time.Second
-	idleConn  = 2 * time.Minute
+	// An unused connection is closed by its client first: a server's good-bye could cross with a call.
+	idleClient = 2 * time.Minute
+	idleServer = 3 * time.Minute
 	// drainTimeout is how long calls under way may take to end when serving ends; their context has ended by then.
 	drainTimeout = 2 * time.Second
 	// guestTimeout bounds the reading of a request by somebody without a certificate.
@@ -66,7 +68,7 @@ func ServeCalls(ctx context.Context, ln net.Listener, h Handler, clock task.Cloc
 		Protocols:         &http.Protocols{},
 		HTTP2:             http2Config(),
 		ReadHeaderTimeout: HandshakeTimeout,
-		IdleTimeout:       idleConn,
+		IdleTimeout:       idleServer,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnContext:       withPeer,
 	}
@@ -90,7 +92,7 @@ func webServer(s Services) *http.Server {
 		Handler:           webGate(s),
 		HTTP2:             conf,
 		ReadHeaderTimeout: HandshakeTimeout,
-		IdleTimeout:       idleConn,
+		IdleTimeout:       idleServer,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		ConnContext:       withPeer,
