@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-
 )
 
 // clientPeer is the connection to one node, and the pool of net/http around it, which dials again when it has broken. Each has
