@@ -179,6 +179,9 @@ func (c *checker) shard(j *Job, si, k int, sh *Shard, waits *int32, ready *int) 
 		if st.State != task.StageOpen {
 			return "nothing may run there"
 		}
+		if sh.Due > s.Clock.Add(j.Spec.Stages[si].Lease.TTL) {
+			return "no lease lasts longer than its TTL"
+		}
 		if s.due > sh.Due {
 			return fmt.Sprintf("the bound of deadlines is %d", s.due)
 		}

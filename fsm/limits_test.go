@@ -319,6 +319,7 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 		"a generation too high":   func(s *State) { s.Generation = maxGeneration + 1 },
 		"a number too high":       func(s *State) { s.nextToken = maxToken + 1 },
 		"two leases of a token":   func(s *State) { *s.mutShard(s.mutJob(0), 0, 1) = *s.mutJob(0).Shard(0, 0) },
+		"a lease without end":     func(s *State) { s.mutShard(s.mutJob(0), 0, 0).Due += task.Instant(task.Day) },
 		"a lease without a token": func(s *State) { s.mutShard(s.mutJob(0), 0, 0).Token = 0 },
 		"a lease in a stage that is done": func(s *State) {
 			j := s.mutJob(0)
