@@ -121,6 +121,7 @@ func writeAnswer(w io.Writer, r *Refusal) error {
 	answer := []byte{0, 0}
 	if r != nil {
 		detail := r.Detail[:min(len(r.Detail), 255)]
+		answer[0] = verdictOther // 0 would be a welcome
 		for _, known := range refusals {
 			if errors.Is(r.Reason, known.err) {
 				answer[0] = known.code
