@@ -220,7 +220,8 @@ func TestStorms(t *testing.T) {
 func TestFailoversExpireNothing(t *testing.T) {
 	run(t, 3, func(c *cluster) {
 		c.pace = 40 // a step takes 20 s and more
-		id := c.submit("j1", stage("a", 2, 20*task.Second))
+		// A lease of 10 s: ten seconds that a new leader did not lead would end it.
+		id := c.submit("j1", stage("a", 2, 10*task.Second))
 		w := c.busyWorker()
 		for range 6 {
 			l := c.leader()
