@@ -26,7 +26,7 @@ func TestProcLeaderKilled(t *testing.T) {
 	l := cluster(t)
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("goeson", lease(10*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("goeson", lease(30*time.Second)+"\nshards: 2", untilGate))
 	starts := l.starts("goeson", 2, 20*time.Second)
 	for _, e := range starts {
 		if e.node == old.name {
@@ -55,7 +55,7 @@ func TestProcLeaderFrozen(t *testing.T) {
 	l := cluster(t)
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("steady", lease(10*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("steady", lease(30*time.Second)+"\nshards: 2", untilGate))
 	l.starts("steady", 2, 20*time.Second)
 	for round := range 2 {
 		old.kill(syscall.SIGSTOP)

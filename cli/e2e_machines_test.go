@@ -45,7 +45,7 @@ func TestNetLeaderCut(t *testing.T) {
 	w.cluster()
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("stays", lease(10*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("stays", lease(30*time.Second)+"\nshards: 2", untilGate))
 	l.starts("stays", 2, 20*time.Second)
 	w.cut(old)
 	next := l.submit(other, l.file("new", lease(10*time.Second), "say start"))
@@ -196,7 +196,7 @@ func TestNetSwappedAddresses(t *testing.T) {
 	for _, n := range l.nodes {
 		ids[n.name] = l.status(n).Self
 	}
-	id := l.submit(l.nodes[2], l.file("through", lease(20*time.Second), untilGate))
+	id := l.submit(l.nodes[2], l.file("through", lease(30*time.Second), untilGate))
 	l.starts("through", 1, 20*time.Second)
 	w.move(a, w.addr(99)) // out of the way, so that no address is there twice
 	w.move(b, w.addr(1))

@@ -21,7 +21,7 @@ import (
 type reception struct {
 	lan   *lan
 	token transport.JoinToken
-	bend  func(*transport.JoinReply) // spoils the answer
+	bend  func(transport.JoinRequest, *transport.JoinReply) // spoils the answer
 
 	mu    sync.Mutex
 	asked []transport.JoinRequest
@@ -44,7 +44,7 @@ func (r *reception) admit(_ context.Context, q transport.JoinRequest, remote str
 	cert, err := r.lan.ca.Issue(q.CSR, q.Info.ID)
 	reply := transport.JoinReply{Cert: cert, Cluster: r.lan.info, Members: []transport.Member{{ID: "m", Name: "mini-1", Addrs: q.Addrs}}}
 	if r.bend != nil {
-		r.bend(&reply)
+		r.bend(q, &reply)
 	}
 	return reply, err
 }
@@ -202,12 +202,16 @@ func TestUnusableJoinReplyIsNotTaken(t *testing.T) {
 	b := l.station(t, "b")
 	r := newReception(l)
 	serveWeb(t, b, transport.JoinHandler(r.admit))
-	for name, bend := range map[string]func(*transport.JoinReply){
-		"another authority":      func(r *transport.JoinReply) { r.Cluster.CACert = other.info.CACert },
-		"another node":           func(r *transport.JoinReply) { r.Cert = l.member(t, "x").Cert },
-		"no certificate":         func(r *transport.JoinReply) { r.Cert = "" },
-		"no key":                 func(r *transport.JoinReply) { r.Cluster.GossipKey = nil },
-		"another cluster's name": func(r *transport.JoinReply) { r.Cluster.ID = other.info.ID },
+	for name, bend := range map[string]func(transport.JoinRequest, *transport.JoinReply){
+		"another authority": func(_ transport.JoinRequest, r *transport.JoinReply) { r.Cluster.CACert = other.info.CACert },
+		"another cluster, all of it": func(q transport.JoinRequest, r *transport.JoinReply) {
+			r.Cluster = other.info
+			r.Cert, _ = other.ca.Issue(q.CSR, q.Info.ID)
+		},
+		"another node":           func(_ transport.JoinRequest, r *transport.JoinReply) { r.Cert = l.member(t, "x").Cert },
+		"no certificate":         func(_ transport.JoinRequest, r *transport.JoinReply) { r.Cert = "" },
+		"no key":                 func(_ transport.JoinRequest, r *transport.JoinReply) { r.Cluster.GossipKey = nil },
+		"another cluster's name": func(_ transport.JoinRequest, r *transport.JoinReply) { r.Cluster.ID = other.info.ID },
 	} {
 		r.mu.Lock()
 		r.bend = bend
@@ -243,6 +247,11 @@ func TestJoinDoorIsNarrow(t *testing.T) {
 		_ = resp.Body.Close()
 		if resp.StatusCode != c.want || bytes.Contains(text, []byte(r.token.Secret)) {
 			t.Errorf("%s: %d %s, want %d", name, resp.StatusCode, text, c.want)
+		}
+	}
+	for _, q := range r.heard() {
+		if q.TokenSecret == "" {
+			t.Error("a request without a token was brought before the cluster")
 		}
 	}
 }
