@@ -29,7 +29,7 @@ type attempt struct {
 	ttl   task.Millis     // the lease's length as granted or renewed last
 
 	sent      task.Boot      // read before the poll that brought it was written
-	giveUp    task.Boot      // if it has not started by then, it is forgotten
+	giveUp    task.Boot      // if it has not started by then, it never will (enforce)
 	deadlines task.Deadlines // zero: nothing may be believed yet
 	cleared   chan struct{}  // while confirming: closed when the launcher is to look again
 

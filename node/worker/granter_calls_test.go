@@ -134,6 +134,9 @@ func (g *granter) report(id task.NodeID, r *transport.ReportRequest) (*transport
 	if g.down {
 		return nil, task.ErrNoLeader
 	}
+	if n := g.nodes[id]; n != nil && r.Incarnation > n.incarnation {
+		g.early++
+	}
 	reply := &transport.ReportReply{}
 	for _, rep := range r.Reports {
 		reply.Codes = append(reply.Codes, g.takeReport(id, rep))
@@ -147,6 +150,10 @@ func (g *granter) takeReport(id task.NodeID, rep task.Report) string {
 		if code, own := g.answer(rep); own {
 			return code
 		}
+	}
+	switch rep.Outcome.End {
+	case task.EndLeaseExpired, task.EndNotConfirmed, task.EndNodeRestarted:
+		return "invalid" // only the cluster ends an attempt so
 	}
 	s := g.find(rep.Token)
 	if s == nil || s.node != id {

@@ -33,6 +33,7 @@ type granter struct {
 	reportN int          // requests
 	polls   int
 	regs    int
+	early   int                              // report requests of a start that has not registered
 	answer  func(task.Report) (string, bool) // overrides codes
 	onGrant func(*gshard)
 	onWrite func(task.Token, string)

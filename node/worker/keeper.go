@@ -16,10 +16,11 @@ func (w *Worker) keep(ctx context.Context) {
 	gap := newGapWatch(w.clock)
 	for {
 		now := w.clock.Boot()
-		stops, dropped := w.book.enforce(now)
+		stops, dropped, ends := w.book.enforce(now)
 		w.carryOut(stops)
-		if dropped > 0 {
-			w.log.Info("assignments not started in time", "count", dropped)
+		w.resign(ends)
+		if dropped+len(ends) > 0 {
+			w.log.Warn("assignments not started in time", "dropped", dropped, "given_back", len(ends))
 			kick(w.launchKick)
 		}
 		if away := gap.look(w.clock); away > 0 {
@@ -63,13 +64,21 @@ func (w *Worker) wake(away time.Duration) {
 	}
 }
 
-// enforce stops what reached its local deadline and forgets what did not start in time.
-func (b *book) enforce(now task.Boot) (stops []order, dropped int) {
+// enforce stops what reached its local deadline and parts with what did not start in time. What was never renewed is only
+// forgotten: its first lease is over for the leader too. What waits for a confirmation is given back by a report: its renewals
+// may arrive although their answers come too late to be believed in, and would keep the lease for ever on a node that
+// cannot start on it.
+func (b *book) enforce(now task.Boot) (stops []order, dropped int, ends []task.Report) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, a := range b.sorted() {
 		if !a.live() {
-			if a.phase != phaseEnded && now >= a.giveUp {
+			switch {
+			case a.phase == phaseEnded || now < a.giveUp:
+			case a.phase == phaseConfirming:
+				b.resign(a)
+				ends = append(ends, endReport(&a.Assignment, task.Outcome{End: task.EndLeaseLost, Message: "never confirmed in time"}))
+			default:
 				b.remove(a)
 				dropped++
 			}
@@ -87,7 +96,7 @@ func (b *book) enforce(now task.Boot) (stops []order, dropped int) {
 		// A holder that had to stop itself registers again (R10), once the leader can be reached.
 		b.announce = true
 	}
-	return stops, dropped
+	return stops, dropped, ends
 }
 
 // untilNext is how long the keeper may sleep.

@@ -304,6 +304,9 @@ func (l *lab) close() {
 		n.r.close()
 		n.flying.Wait()
 	}
+	if l.g.early > 0 {
+		l.t.Errorf("%d report requests before the registration", l.g.early)
+	}
 }
 
 // until waits for a condition in true time.

@@ -40,24 +40,19 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt) {
 	case spec == nil:
 		return // dropped meanwhile
 	}
-	terms := spec.Stages[a.Stage].Lease
-	acked := w.book.prepare(a, terms, w.clock.Boot())
-	patience := w.clock.NewTimer(terms.FirstTTL().Duration())
-	defer patience.Stop()
+	acked := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
 	for {
 		if acked != nil {
 			kick(w.keeperKick)
 			select {
 			case <-acked:
-			case <-patience.C():
-				w.decline(a)
-				return
 			case <-ctx.Done():
 				return
 			}
 		}
 		d, again, ok := w.book.begin(a, w.clock.Boot())
 		if ok {
+			kick(w.keeperKick) // should the start take long, its lease is renewed meanwhile
 			w.start(a, spec, d)
 			return
 		}
@@ -66,28 +61,6 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt) {
 		}
 		acked = again
 	}
-}
-
-// decline gives back an assignment that could not be confirmed for as long as its first lease. Its renewals may reach the
-// leader although their answers come too late to be believed in: without a word from here the lease would be kept alive for
-// ever by a machine that can never start on it.
-func (w *Worker) decline(a *attempt) {
-	if !w.book.withdraw(a) {
-		return
-	}
-	w.log.Warn("assignment given back: its lease cannot be confirmed in time", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token)
-	w.resign([]task.Report{endReport(&a.Assignment, task.Outcome{End: task.EndNotConfirmed})})
-}
-
-// withdraw makes sure that a confirming attempt never starts; false if it is gone already.
-func (b *book) withdraw(a *attempt) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if a.over() || a.phase != phaseConfirming {
-		return false
-	}
-	b.resign(a)
-	return true
 }
 
 // start hands an attempt over. What happened to it meanwhile (renewed, stopped) is made good afterwards, since the runner
@@ -206,7 +179,7 @@ func (b *book) begin(a *attempt, now task.Boot) (d task.Deadlines, again <-chan 
 	}
 	a.phase = phaseStarting
 	if !a.acked {
-		a.due = now.Add(confirmDelay)
+		a.due = now.Add(min(slowStart, a.ttl.Duration()/10))
 	}
 	return a.deadlines, nil, true
 }
@@ -220,6 +193,9 @@ func (b *book) started(a *attempt, now task.Boot) (task.Deadlines, []order) {
 		return task.Deadlines{}, nil
 	}
 	a.phase = phaseRunning
+	if !a.acked {
+		a.due = min(a.due, now.Add(confirmDelay))
+	}
 	if !a.stop.told {
 		return a.deadlines, nil
 	}

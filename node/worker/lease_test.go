@@ -148,7 +148,7 @@ func TestLateAcknowledgementsCount(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
 		l.g.job("j1", 1, task.DefaultLease(2*task.Second))
 		n := l.node(1, 1, endless)
-		n.set(func(w *wire) { w.minDelay = 150 * time.Millisecond }) // 300 ms a round trip; the time-outs are 50, 67, 133 ms
+		n.set(func(w *wire) { w.minDelay = 275 * time.Millisecond }) // 550 ms a round trip; the time-out is 500 ms
 		l.runs(n, 1)
 		l.sleep(5 * time.Minute)
 		if len(n.r.stopped()) > 0 || len(l.g.expired) > 0 {
@@ -289,7 +289,11 @@ func TestOrphanKeepsItsSlot(t *testing.T) {
 		}
 		l.sleep(time.Minute) // the poll that was parked may bring one that cannot start
 		tries := l.g.shards[0].tries
+		renews := l.g.see(&l.g.renews)
 		l.sleep(10 * time.Minute)
+		if got := l.g.see(&l.g.renews) - renews; got != 0 {
+			t.Errorf("%d renewals of a lost lease", got)
+		}
 		if n.r.began() != 1 || l.g.shards[0].tries != tries || tries > 3 {
 			t.Errorf("%d starts, %d and then %d grants", n.r.began(), tries, l.g.shards[0].tries)
 		}

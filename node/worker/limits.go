@@ -22,6 +22,8 @@ const (
 	// confirmDelay is how long the first renewal of a started attempt waits for others like it. An attempt that ends
 	// within it is only reported (C12), which spares the log an entry where attempts are shortest and most.
 	confirmDelay = 20 * time.Millisecond
+	// slowStart: a start that takes longer, or a tenth of its first lease, is confirmed before it is over.
+	slowStart = time.Second
 	// minHeartbeat keeps wrong terms from making a busy loop.
 	minHeartbeat = 20 * time.Millisecond
 	// maxFlights is how many renewal requests may be unanswered; the oldest is given up for a new one.

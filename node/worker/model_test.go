@@ -180,7 +180,7 @@ func (m *model) torment(n *node, rng *rand.Rand) {
 }
 
 func (m *model) strike(n *node, rng *rand.Rand) (undo func()) {
-	switch rng.IntN(8) {
+	switch rng.IntN(9) {
 	case 0:
 		n.set(func(w *wire) { w.cutOut, w.cutBack = true, true })
 	case 1:
@@ -194,7 +194,11 @@ func (m *model) strike(n *node, rng *rand.Rand) (undo func()) {
 	case 5, 6:
 		n.pause([]machineState{asleep, frozen}[rng.IntN(2)])
 		return func() { n.resume(); m.atResume(n) }
-	case 7:
+	case 7: // slow, and then cut off: what was counted from a late answer would show
+		n.set(func(w *wire) { w.minDelay = m.part(rng, 0.06) })
+		m.nap(m.part(rng, 0.5))
+		n.set(func(w *wire) { w.cutOut, w.cutBack = true, true })
+	case 8:
 		if m.opt.guard {
 			return n.bounce()
 		}
@@ -204,6 +208,7 @@ func (m *model) strike(n *node, rng *rand.Rand) (undo func()) {
 	return func() {
 		n.set(func(w *wire) {
 			w.cutOut, w.cutBack, w.lossOut, w.lossBack, w.delay, w.double, w.reset = false, false, 0, 0, 0, 0, 0
+			w.minDelay = time.Millisecond
 		})
 	}
 }

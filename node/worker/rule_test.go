@@ -84,6 +84,27 @@ func TestChangesDuringTheStart(t *testing.T) {
 	}
 }
 
+// The same with a runner whose disk is slow: it ends up with the renewed lease, and a task that is told to stop before it runs.
+func TestSlowStart(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 2, task.DefaultLease(task.DefaultTTL))
+		n := l.node(2, 1, func(*task.Assignment) work { return work{takes: -1, startTime: 5 * time.Second} })
+		l.confirmed(2) // while they are being started
+		if n.r.began() != 0 {
+			t.Fatal("started already")
+		}
+		l.g.order(1, task.StopCancel, 5*task.Second)
+		l.until(10*time.Second, "one cancelled", func() bool { return l.g.tally()[task.ShardCancelled] == 1 })
+		p := n.r.alive()
+		if len(p) != 1 || p[0].Deadlines.End < n.Boot().Add(200*time.Second) {
+			t.Errorf("runs %+v at %v, want the renewed lease of 300 s", p, n.Boot())
+		}
+		if s := n.r.stopped(); len(s) != 1 || s[0].reason != task.StopCancel {
+			t.Errorf("stops %+v", s)
+		}
+	})
+}
+
 // oddControl answers some calls in its own way.
 type oddControl struct {
 	*wire

@@ -1,11 +1,13 @@
 package worker
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 // A fresh first lease starts a task at once, counted from before the poll was written.
@@ -92,6 +94,31 @@ func TestMustRenewNeverStartsUnrenewed(t *testing.T) {
 		l.sleep(20 * time.Second)
 		if n.r.began() != 0 {
 			t.Error("started without an acknowledged renewal")
+		}
+	})
+}
+
+// Renewals arrive and their answers do not: the assignment is given back after its first lease, or the renewals would keep it
+// for ever where it cannot start.
+func TestUnconfirmedIsGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		n := l.node(1, 1, endless)
+		n.set(func(w *wire) { w.renewGate = func() bool { return false } })
+		l.sleep(4 * time.Second)
+		l.g.job("j1", 1, task.DefaultLease(2*task.Second))
+		l.sleep(time.Second)
+		if s := l.g.tally(); s[task.ShardRunning] != 1 || n.r.began() != 0 {
+			t.Fatalf("shards %v: its renewals were to arrive", s)
+		}
+		first := l.g.shards[0].token
+		l.until(2*time.Second, "given back", func() bool { return l.g.see(&l.g.shards[0].tries) == 2 })
+		for _, p := range n.r.alive() { // the next grant is fresh and may start
+			if p.Assignment.Token == first {
+				t.Error("started unconfirmed")
+			}
+		}
+		if e := l.g.shards[0].ends; len(e) != 1 || e[0] != task.EndLeaseLost {
+			t.Errorf("ends %v", e)
 		}
 	})
 }
@@ -214,7 +241,7 @@ func TestAdmit(t *testing.T) {
 	if got := b.takeQueued(); len(got) != 1 || got[0].Token != 3 {
 		t.Errorf("the free slot went to %v", got)
 	}
-	if _, dropped := b.enforce(task.Boot(31 * time.Second)); dropped != 3 {
+	if _, dropped, _ := b.enforce(task.Boot(31 * time.Second)); dropped != 3 {
 		t.Errorf("%d forgotten after their first lease, want 2, 3 and 4", dropped)
 	}
 	b.mode = modeDraining
@@ -228,15 +255,25 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestOrders(t *testing.T) {
-	for _, busy := range []bool{false, true} { // in the poll's answer, or (poll cut) in a renewal's
+	for _, deaf := range []bool{false, true} { // in the answer to a poll; to a renewal, while polls are not answered
 		bubble(t, func(t *testing.T, l *lab) {
 			l.g.job("j1", 1, task.DefaultLease(10*task.Second))
-			n := l.node(1, 1, stubborn)
+			hang := false
+			n := l.bareNode(1, 1, stubborn)
+			n.control = &oddControl{wire: n.wire, poll: func(ctx context.Context, r *transport.PollRequest) (*transport.PollReply, error) {
+				hung := false
+				l.g.look(func() { hung = hang })
+				if hung {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return n.wire.Poll(ctx, r)
+			}}
+			n.start()
 			l.runs(n, 1)
 			l.confirmed(1)
-			if busy {
-				l.g.look(func() { l.g.wakePark(l.g.nodes[n.id]) })
-			}
+			l.g.look(func() { hang = deaf })
+			l.sleep(10 * time.Second) // the poll that was parked is over
 			l.g.order(0, task.StopCancel, 5*task.Second)
 			l.until(5*time.Second, "stopped", func() bool { return len(n.r.stopped()) == 1 })
 			l.g.order(0, task.StopCancel, 5*task.Second) // repeated, as its answer may be lost

@@ -78,6 +78,28 @@ func TestAwayShorterThanTheLease(t *testing.T) {
 	}
 }
 
+// A renewal that was under way when the machine fell asleep does not keep the next from being sent at once.
+func TestWakesOverADeadConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		n := l.node(1, 1, endless)
+		l.runs(n, 1)
+		l.confirmed(1)
+		n.set(func(w *wire) { w.cutBack = true })
+		before := l.g.see(&l.g.renews)
+		l.until(time.Minute, "a heartbeat arrives, unanswered", func() bool { return l.g.see(&l.g.renews) > before })
+		l.sleep(time.Second)
+		n.pause(asleep)
+		l.sleep(10 * time.Second)
+		n.set(func(w *wire) { w.cutBack = false })
+		n.resume()
+		l.sleep(300 * time.Millisecond)
+		if got := l.g.see(&l.g.renews) - before; got != 2 {
+			t.Errorf("%d renewals, want the lost one and one right after waking", got)
+		}
+	})
+}
+
 // Between Term and Kill there is still a lease to be graceful in.
 func TestWakesBetweenTermAndKill(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
