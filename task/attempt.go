@@ -15,6 +15,7 @@ const (
 	EndStartFailed End = "start_failed" // the command never ran: no directory, no program, no shell
 	EndCancelled   End = "cancelled"
 	EndDeferred    End = "deferred"
+	EndUnmet       End = "unmet" // never started: a path or program that the stage needs is not there; neither an attempt nor a loss
 	EndDrained     End = "drained"
 	EndShutdown    End = "shutdown"
 	EndLeaseLost   End = "lease_lost" // the holder stopped it before its deadline
@@ -45,11 +46,16 @@ func (o Outcome) String() string {
 	case EndSignal:
 		return fmt.Sprintf("killed by signal %d", o.Signal)
 	case EndOutOfMemory:
+		if o.Message != "" {
+			return o.Message // it names the limit
+		}
 		return fmt.Sprintf("killed by signal %d (out of memory)", o.Signal)
 	case EndTimeout:
 		return "timed out"
 	case EndStartFailed:
 		return "could not start: " + o.Message
+	case EndUnmet:
+		return "given back: " + o.Message
 	case EndLeaseLost, EndLeaseExpired:
 		return "lease ended unrenewed"
 	case EndNotConfirmed:

@@ -54,6 +54,10 @@ const (
 	EventJobCancel     EventKind = "job.cancel"
 	EventJobRetry      EventKind = "job.retry"
 	EventJobCollect    EventKind = "job.collect" // removed by its retention rule
+	EventJobPause      EventKind = "job.pause"
+	EventJobResume     EventKind = "job.resume"
+	EventJobPriority   EventKind = "job.priority"
+	EventJobExpire     EventKind = "job.expire" // start_within or deadline passed
 	EventStageState    EventKind = "stage.state"
 	EventLeaseGrant    EventKind = "lease.grant"
 	EventLeaseConfirm  EventKind = "lease.confirm" // first renewal: assigned -> running
@@ -66,4 +70,17 @@ const (
 	EventOutput        EventKind = "output.put"
 	EventState         EventKind = "state.put"
 	EventShardState    EventKind = "shard.state"
+	EventShardSkip     EventKind = "shard.skip" // its shard_key had succeeded before
+	EventShardSplit    EventKind = "shard.split"
+	EventShardCursor   EventKind = "shard.cursor" // the task said up to where it has begun its range
+
+	EventScheduleSet    EventKind = "schedule.set" // made or changed
+	EventScheduleFire   EventKind = "schedule.fire"
+	EventScheduleSkip   EventKind = "schedule.skip"  // an occurrence without a job, and why
+	EventScheduleQueue  EventKind = "schedule.queue" // overlap: queue; the occurrence waits for the running job
+	EventSchedulePause  EventKind = "schedule.pause"
+	EventScheduleResume EventKind = "schedule.resume"
+	EventScheduleRemove EventKind = "schedule.remove"
+	EventQueueSet       EventKind = "queue.set" // made or changed, paused and resumed included
+	EventQueueRemove    EventKind = "queue.remove"
 )

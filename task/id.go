@@ -15,6 +15,18 @@ type JobID string
 // RequestID is made by a client for one write; repeating a write with the same RequestID is harmless (R20).
 type RequestID string
 
+// HeaderRequestID carries a RequestID over HTTP, to a node's API and to the socket of a running task. MaxRequestID is its
+// greatest length in bytes.
+const (
+	HeaderRequestID = "Lanjobs-Request-Id"
+	MaxRequestID    = 128
+)
+
+// Valid tells whether an id is of 1 to MaxRequestID printable ASCII characters without blanks.
+func (r RequestID) Valid() bool {
+	return r != "" && len(r) <= MaxRequestID && !strings.ContainsFunc(string(r), func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
 // Token is a fencing token: generation<<40 | n. It only grows, per shard and across the cluster (R11, I3). 0 is no token.
 type Token uint64
 
@@ -48,7 +60,10 @@ type Ref struct {
 }
 
 // Range is an inclusive range of shard numbers.
-type Range struct{ First, Last int }
+type Range struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+}
 
 // ParseRef reads a Ref. The error says which part is wrong and how to write it.
 func ParseRef(s string) (Ref, error) {

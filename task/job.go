@@ -10,6 +10,9 @@ type Spec struct {
 	Priority          int         `json:"priority"`
 	IdempotencyKey    string      `json:"idempotency_key,omitempty"`
 	IdempotencyWindow Millis      `json:"idempotency_window,omitempty"`
+	Schedule          *Schedule   `json:"schedule,omitempty"`     // nil: the job runs once, now (R32)
+	Deadline          Millis      `json:"deadline,omitempty"`     // of the whole job, from its first start; 0 = none
+	StartWithin       Millis      `json:"start_within,omitempty"` // nothing started so long after the submit: expired; 0 = never
 	Retain            Millis      `json:"retain"`
 	Files             []File      `json:"files,omitempty"`
 	Stages            []StageSpec `json:"stages"`           // each after those it needs
@@ -28,23 +31,35 @@ const DefaultStage = "main"
 
 // StageSpec is one stage of a job.
 type StageSpec struct {
-	Name        string        `json:"name"`
-	Needs       []string      `json:"needs,omitempty"` // names of stages that must be done; a list of stages needs the one before
-	When        When          `json:"when"`
-	Run         string        `json:"run,omitempty"`     // script text, exclusive with Command
-	Command     []string      `json:"command,omitempty"` // no shell
-	Shell       string        `json:"shell,omitempty"`   // auto, sh, bash, zsh, pwsh, cmd, python3
-	Env         []KV          `json:"env,omitempty"`
-	EnvFiles    []string      `json:"env_files,omitempty"` // on the machine that runs it; never stored in the cluster
-	Workdir     string        `json:"workdir,omitempty"`   // "" = a fresh private directory
+	Name     string   `json:"name"`
+	Needs    []string `json:"needs,omitempty"` // names of stages that must be done; a list of stages needs the one before
+	When     When     `json:"when"`
+	Run      string   `json:"run,omitempty"`     // script text, exclusive with Command
+	Command  []string `json:"command,omitempty"` // no shell
+	Shell    string   `json:"shell,omitempty"`   // auto, sh, bash, zsh, pwsh, cmd, python3
+	Env      []KV     `json:"env,omitempty"`
+	EnvFiles []string `json:"env_files,omitempty"` // on the machine that runs it; never stored in the cluster
+	Workdir  string   `json:"workdir,omitempty"`   // "" = a fresh private directory
+	// Shards is their number, 1 … MaxShards; 0 only with ShardsFrom and Broadcast, whose number is fixed when the stage opens.
 	Shards      int           `json:"shards"`
 	Items       []string      `json:"items,omitempty"`       // one per shard, or empty
+	ShardsFrom  string        `json:"shards_from,omitempty"` // "stage.output": one shard per line of that output of an earlier stage (R23)
+	Range       *RangeSpec    `json:"range,omitempty"`       // Shards = Range.Shards()
+	Weights     []int         `json:"weights,omitempty"`     // one per shard, or empty; the bigger ones are granted first (R35)
+	Broadcast   bool          `json:"broadcast,omitempty"`   // one shard per member that fits (R24)
+	ShardKey    string        `json:"shard_key,omitempty"`   // business key of each shard, a template (R31); see ExpandShardKey
 	Parallelism int           `json:"parallelism,omitempty"` // 0 = as many as fit
 	Require     []Requirement `json:"require,omitempty"`
-	Timeout     Millis        `json:"timeout"` // one attempt; 0 = none
-	Lease       LeaseTerms    `json:"lease"`
-	Retry       RetryPolicy   `json:"retry"`
-	Success     Success       `json:"success"`
+	Prefer      []Requirement `json:"prefer,omitempty"`   // each that holds adds weight (R34)
+	Paths       []string      `json:"paths,omitempty"`    // directories that must be there; what is not mounted is waited for
+	Programs    []string      `json:"programs,omitempty"` // names that must be found on PATH, or absolute paths
+	Resources   Resources     `json:"resources,omitzero"` // booked for each attempt; see Booked
+	Timeout     Millis        `json:"timeout"`            // one attempt; 0 = none
+	// StallTimeout ends an attempt that has shown no output, progress or checkpoint for so long; 0 = none.
+	StallTimeout Millis      `json:"stall_timeout,omitempty"`
+	Lease        LeaseTerms  `json:"lease"`
+	Retry        RetryPolicy `json:"retry"`
+	Success      Success     `json:"success"`
 }
 
 // When says for which end of the stages it needs a stage opens.
@@ -59,8 +74,9 @@ const (
 
 // Success says how many shards must succeed (R28): a percentage, rounded up, or a count.
 type Success struct {
-	Percent int `json:"percent,omitempty"` // 1 … 100; 0 if Count is used
-	Count   int `json:"count,omitempty"`
+	Percent  int  `json:"percent,omitempty"` // 1 … 100; 0 if Count is used
+	Count    int  `json:"count,omitempty"`
+	FailFast bool `json:"fail_fast,omitempty"` // once so many cannot succeed any more, the rest of the stage is cancelled
 }
 
 // Needed is the number of shards of n that must succeed.
@@ -88,7 +104,7 @@ func (s *Spec) Stage(name string) int {
 // JobState is the state of a job (R21).
 type JobState string
 
-// The job states; the last four are final.
+// The job states; all but pending and running are final.
 const (
 	JobPending   JobState = "pending" // nothing of it has run yet
 	JobRunning   JobState = "running"
@@ -96,6 +112,7 @@ const (
 	JobPartial   JobState = "partial" // enough shards succeeded, not all
 	JobFailed    JobState = "failed"
 	JobCancelled JobState = "cancelled"
+	JobExpired   JobState = "expired" // start_within or deadline passed
 )
 
 // Final tells whether the state never changes again (except by a person's retry).

@@ -8,6 +8,14 @@ const (
 	MaxFilesBytes       = 256 << 10 // files sent with a job
 	MaxStages           = 100
 	MaxShards           = 1_000_000
+	MaxRange            = 1 << 53 // numbers in a range: what a JSON reader of any language keeps exactly
+	MaxWeight           = 1_000_000
+	MaxShardKey         = 255 // bytes of a shard's key, expanded
+	MaxMilliCPU         = 1_024_000
+	MaxResourceMB       = 1 << 30 // MiB, of memory and of disk
+	MaxQueues           = 1000
+	MaxSchedules        = 10_000
+	MaxFinishedJobs     = 10_000 // kept; the oldest go first
 	MaxCheckpointBytes  = 256 << 10
 	MaxOutputBytes      = 4 << 10
 	MaxShardOutputBytes = 64 << 10
@@ -20,3 +28,6 @@ const (
 	MaxMessageLength    = 512
 	MaxSlots            = 1024
 )
+
+// DefaultMilliCPU is booked for an attempt of a stage that says nothing about resources: one processor.
+const DefaultMilliCPU = 1000

@@ -19,6 +19,8 @@ type NodeInfo struct {
 	Voter    bool     `json:"voter"`            // may become a Raft voter (not joined with --worker)
 	Labels   []KV     `json:"labels,omitempty"` // sorted; set on the machine
 	Shells   []string `json:"shells,omitempty"`
+	// Limits says whether it enforces the resources of a job file: "cgroup", or "not enforced: " with the reason (R34).
+	Limits string `json:"limits,omitempty"`
 }
 
 // Load is what a heartbeat carries (R6).

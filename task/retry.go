@@ -64,6 +64,7 @@ const (
 	VerdictDefer             // back off, does not count
 	VerdictReassign          // stopped by lanjobs (drain, shutdown, lease loss): again at once, counted as a lease loss only
 	VerdictCancelled
+	VerdictUnmet // given back before it started (EndUnmet): again elsewhere or later, neither an attempt nor a loss
 )
 
 // Judge turns an end into a verdict by the policy (UX 3, table of exit codes).
@@ -85,6 +86,8 @@ func (p RetryPolicy) Judge(o Outcome) Verdict {
 		return VerdictDefer
 	case EndCancelled:
 		return VerdictCancelled
+	case EndUnmet:
+		return VerdictUnmet
 	case EndStartFailed:
 		return VerdictElsewhere
 	case EndDrained, EndShutdown, EndLeaseLost, EndLeaseExpired, EndNotConfirmed, EndNodeRestarted:

@@ -13,7 +13,6 @@ import (
 
 // Defaults that task does not know, since they are the file's and not a rule's.
 const (
-	defaultQueue    = "default"
 	defaultPriority = 50
 	defaultTimeout  = 24 * task.Hour
 	defaultRetain   = 30 * task.Day
@@ -29,10 +28,13 @@ func (l *loader) build(f *file) *task.Spec {
 		Name:              get(top, "name", ""),
 		Description:       get(top, "description", ""),
 		Labels:            slices.Clone(get(top, "labels", []task.KV(nil))),
-		Queue:             get(top, "queue", defaultQueue),
+		Queue:             get(top, "queue", task.DefaultQueue),
 		Priority:          get(top, "priority", defaultPriority),
 		IdempotencyKey:    get(top, "idempotency_key", ""),
 		IdempotencyWindow: get(top, "idempotency_window", defaultWindow),
+		Schedule:          l.schedule(top),
+		Deadline:          get(top, "deadline", task.Millis(0)),
+		StartWithin:       get(top, "start_within", task.Millis(0)),
 		Retain:            get(top, "retain", defaultRetain),
 	}
 	slices.SortFunc(spec.Labels, func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
@@ -46,6 +48,7 @@ func (l *loader) build(f *file) *task.Spec {
 	}
 	l.workOnce(f)
 	set := l.set()
+	spec.IdempotencyKey = task.ExpandVars(spec.IdempotencyKey, known(env(top, set), spec.Name))
 	for i, s := range f.stages {
 		st := l.stageSpec(s, set)
 		if i > 0 && s.name != "" && l.places["stages"] != nil {
@@ -75,7 +78,7 @@ func (l *loader) workOnce(f *file) {
 	if first == "" {
 		l.whole("run", "nothing to run: the file has none of run, command, stages, jobs", "add  run: echo hello")
 	}
-	for _, k := range []string{"shards", "parallelism", "success"} {
+	for _, k := range []string{"shards", "shard_key", "broadcast", "parallelism", "success"} {
 		if f.stages[0] != f.top && l.places[k] != nil && !l.blamed(k) {
 			l.faultAt(l.places[k], k, k+" at the top level does not reach "+first, "write it where it is meant")
 		}
@@ -98,25 +101,30 @@ func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 		EnvFiles:    some(get(s, "env_files", []string(nil))),
 		Workdir:     get(s, "workdir", ""),
 		Shards:      1,
+		ShardKey:    get(s, "shard_key", ""),
 		Parallelism: get(s, "parallelism", 0),
-		Require:     l.require(s),
-		Timeout:     get(s, "timeout", defaultTimeout),
-		Lease:       lease,
-		Retry:       retry(s),
-		Success:     get(s, "success.at_least", task.Success{Percent: 100}),
+		Require:     l.conditions(s, "placement.require"),
+		Prefer:      l.conditions(s, "placement.prefer"),
+		Paths:       some(get(s, "placement.paths", []string(nil))),
+		Programs:    some(get(s, "placement.programs", []string(nil))),
+		Resources: task.Resources{
+			MilliCPU: get(s, "resources.cpu", task.DefaultMilliCPU),
+			MemoryMB: get(s, "resources.memory", 0),
+			DiskMB:   get(s, "resources.disk", 0),
+		},
+		Timeout:      get(s, "timeout", defaultTimeout),
+		StallTimeout: get(s, "stall_timeout", task.Millis(0)),
+		Lease:        lease,
+		Retry:        retry(s),
+		Success:      get(s, "success.at_least", task.Success{Percent: 100}),
 	}
+	st.Success.FailFast = get(s, "success.fail_fast", false)
 	if len(st.Command) == 0 {
 		st.Shell = get(s, "shell", defaultShell)
 	} else if p := join(s.path, "shell"); l.places[p] != nil {
 		l.faultAt(l.places[p], p, "shell has no effect on command, which uses none", "remove it, or use run")
 	}
-	st.Shards = get(s, "shards", get(s, "shards.count", 1))
-	if items := l.items(s); len(items) > 0 {
-		st.Items, st.Shards = items, len(items)
-		if _, counted := s.values["shards.items"]; !counted {
-			st.Parallelism = min(st.Parallelism, st.Shards) // how many files there are nobody knew when writing it
-		}
-	}
+	l.shardsOf(s, &st)
 	return st
 }
 
@@ -168,6 +176,20 @@ func env(s *scope, set []task.KV) []task.KV {
 	add(own)
 	add(set)
 	return out
+}
+
+// known gives the variables that have a value before a job is there: its name, and those that its file gives.
+func known(list []task.KV, job string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if name == "LANJOBS_JOB_NAME" {
+			return job, true
+		}
+		i := slices.IndexFunc(list, func(kv task.KV) bool { return kv.Name == name })
+		if i < 0 {
+			return "", false
+		}
+		return list[i].Value, true
+	}
 }
 
 // set reads Options.Set.

@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"lanjobs/task"
 )
@@ -14,6 +13,7 @@ import (
 // Bounds that only the rules know.
 const (
 	minRetain      = task.Minute
+	minPatience    = task.Second // of deadline, start_within, stall_timeout: less is no more than a slip of the unit
 	minWindow      = task.Minute
 	maxWindow      = 90 * task.Day
 	maxLabels      = 64
@@ -32,12 +32,15 @@ type ruleFault struct {
 
 // Check tells what is wrong with a Spec, wherever it came from. A server calls it before anything reaches the log: an
 // entry that a replica cannot apply would bring all of them down, at each start again.
-func Check(spec *task.Spec) []task.Fault {
+func Check(spec *task.Spec) []task.Fault { return CheckAt(spec, time.Time{}) }
+
+// CheckAt is Check at a wall time: a one-off schedule that lies before it is refused as well.
+func CheckAt(spec *task.Spec, now time.Time) []task.Fault {
 	if spec == nil {
 		return []task.Fault{{Message: "there is no job"}}
 	}
 	var out []task.Fault
-	check(spec, func(r ruleFault) {
+	check(spec, now, func(r ruleFault) {
 		f := task.Fault{Path: r.fields[0], Message: r.message, Suggestion: r.suggestion}
 		if r.stage >= 0 {
 			f.Path = fmt.Sprintf("stages[%d].%s", r.stage, f.Path)
@@ -53,9 +56,10 @@ func Check(spec *task.Spec) []task.Fault {
 }
 
 // check runs all rules.
-func check(spec *task.Spec, say func(ruleFault)) {
+func check(spec *task.Spec, now time.Time, say func(ruleFault)) {
 	c := &checker{say: say, stage: -1}
 	c.job(spec)
+	c.schedule(spec, now)
 	c.files(spec.Files)
 	if n := len(spec.Stages); n < 1 || n > task.MaxStages {
 		c.fault(fmt.Sprintf("%d stages are not from 1 to %d", n, task.MaxStages), "", "stages")
@@ -66,6 +70,8 @@ func check(spec *task.Spec, say func(ruleFault)) {
 	for i := range spec.Stages {
 		c.stage = i
 		c.stageSpec(&spec.Stages[i])
+		c.shardKey(spec, i)
+		c.from(spec.Stages, i)
 		total += min(max(spec.Stages[i].Shards, 0), task.MaxShards)
 	}
 	c.stage = -1
@@ -99,6 +105,13 @@ func (c *checker) length(field string, v, low, high task.Millis) {
 	}
 }
 
+// patience checks a length of time that may be 0 for none.
+func (c *checker) patience(field string, v task.Millis) {
+	if v != 0 {
+		c.length(field, v, minPatience, MaxLength)
+	}
+}
+
 // text checks what is shown or handed on as one text.
 func (c *checker) text(field, v string, longest int, lines bool) {
 	switch bad := badText(v); {
@@ -123,13 +136,19 @@ func (c *checker) name(what, v string) {
 func (c *checker) job(spec *task.Spec) {
 	c.name("job", spec.Name)
 	c.text("description", spec.Description, maxDescription, true)
-	if spec.Queue != defaultQueue {
-		c.fault(fmt.Sprintf("queue %s: named queues are not built yet", quote(spec.Queue)), "write queue: default, or leave it out", "queue")
+	if !validName(spec.Queue) {
+		c.fault(fmt.Sprintf("queue %s is not the name of a queue", quote(spec.Queue)), suggestName(spec.Queue), "queue")
 	}
 	c.between("priority", spec.Priority, 0, 100)
 	c.text("idempotency_key", spec.IdempotencyKey, maxKey, false)
+	if strings.Contains(spec.IdempotencyKey, "${") {
+		c.fault(fmt.Sprintf("idempotency_key %s has a variable without a value", quote(spec.IdempotencyKey)),
+			"only ${LANJOBS_JOB_NAME} and what env gives at the top level are known before the job is there", "idempotency_key")
+	}
 	c.length("idempotency_window", spec.IdempotencyWindow, minWindow, maxWindow)
 	c.length("retain", spec.Retain, minRetain, MaxLength)
+	c.patience("deadline", spec.Deadline)
+	c.patience("start_within", spec.StartWithin)
 	if len(spec.Labels) > maxLabels {
 		c.fault(fmt.Sprintf("more than %d labels", maxLabels), "", "labels")
 	}
@@ -167,72 +186,6 @@ func (c *checker) files(files []task.File) {
 	if total > task.MaxFilesBytes {
 		c.fault(fmt.Sprintf("files have %d KiB in all, more than %d", total>>10, task.MaxFilesBytes>>10), "big ones belong on a shared folder", "files")
 	}
-}
-
-// graph checks names and needs: each need exists, and following them never leads back.
-func (c *checker) graph(stages []task.StageSpec) {
-	index := map[string]int{}
-	for i, s := range stages {
-		c.stage = i
-		c.name("stage", s.Name)
-		if j, ok := index[s.Name]; ok {
-			c.fault(fmt.Sprintf("stage name %s is given twice", quote(s.Name)), "the other one is stage "+strconv.Itoa(j+1), "name")
-			continue
-		}
-		index[s.Name] = i
-	}
-	const fresh, open, done = 0, 1, 2
-	state := make([]int, len(stages))
-	var path []int
-	var visit func(i int)
-	visit = func(i int) {
-		if n := len(stages[i].Needs); n > task.MaxStages {
-			c.stage, state[i] = i, done
-			c.fault(fmt.Sprintf("%d needs, more than %d", n, task.MaxStages), "", "needs")
-			return
-		}
-		state[i] = open
-		path = append(path, i)
-		for n, need := range stages[i].Needs {
-			j, ok := index[need]
-			c.stage = i
-			field := fmt.Sprintf("needs[%d]", n)
-			switch {
-			case !ok:
-				c.fault(fmt.Sprintf("needs %s, which is not there", quote(need)), didYouMean(stageNames(stages), need), field)
-			case slices.Contains(stages[i].Needs[:n], need):
-				c.fault(fmt.Sprintf("needs %s twice", quote(need)), "", field)
-			case state[j] == open:
-				c.fault("a cycle: "+cycle(stages, path[slices.Index(path, j):]), "one of them must not need the next", field)
-			case state[j] == fresh:
-				visit(j)
-			}
-		}
-		path = path[:len(path)-1]
-		state[i] = done
-	}
-	for i := range stages {
-		if state[i] == fresh {
-			visit(i)
-		}
-	}
-	c.stage = -1
-}
-
-func cycle(stages []task.StageSpec, path []int) string {
-	var b strings.Builder
-	for _, i := range path {
-		b.WriteString(stages[i].Name + " needs ")
-	}
-	return b.String() + stages[path[0]].Name
-}
-
-func stageNames(stages []task.StageSpec) []string {
-	var out []string
-	for _, s := range stages {
-		out = append(out, s.Name)
-	}
-	return out
 }
 
 // size checks what the cluster would have to store.

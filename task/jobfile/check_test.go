@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lanjobs/task"
+	"lanjobs/task/schedule"
 )
 
 // good is a Spec as it might come over the wire.
@@ -99,6 +100,62 @@ func TestCheckRefusesWhatNoFileCouldSay(t *testing.T) {
 		{"stages[0].retry.jitter: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Retry.JitterPct = 101 }},
 		{"stages[0].retry.permanent_on[1]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Retry.PermanentOn = []int{1, 1} }},
 		{"stages[0].retry.elsewhere_on[0]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Retry.ElsewhereOn = []int{0} }},
+		{"queue: queue", func(s *task.Spec, _, _ *task.StageSpec) { s.Queue = "A b" }},
+		{"deadline: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Deadline = -1 }},
+		{"deadline: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Deadline = math.MaxInt64 }},
+		{"start_within: ", func(s *task.Spec, _, _ *task.StageSpec) { s.StartWithin = 1 }},
+		{"idempotency_key: ", func(s *task.Spec, _, _ *task.StageSpec) { s.IdempotencyKey = "${A}" }},
+		{"schedule: the schedule has no time", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{} }},
+		{"schedule.timezone: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{Every: task.Hour} }},
+		{"schedule.overlap: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{Every: task.Hour} }},
+		{"schedule.misfire: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{Every: task.Hour} }},
+		{"schedule.run_all_max: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{Every: task.Hour} }},
+		{"schedule.cron: ", func(s *task.Spec, _, _ *task.StageSpec) { s.Schedule = &task.Schedule{Cron: "\xff"} }},
+		{"idempotency_key: ", func(s *task.Spec, _, _ *task.StageSpec) {
+			d := schedule.Default()
+			d.Every, s.Schedule, s.IdempotencyKey = task.Hour, &d, "k"
+		}},
+		{"stages[0].stall_timeout: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.StallTimeout = 10 }},
+		{"stages[0].placement.prefer[0]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Prefer = []task.Requirement{{}} }},
+		{"stages[0].placement.prefer: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Prefer = make([]task.Requirement, 65) }},
+		{"stages[0].placement.paths[0]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Paths = []string{"/a\x00"} }},
+		{"stages[0].placement.paths[1]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Paths = []string{"/a", "/a"} }},
+		{"stages[0].placement.paths: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Paths = make([]string, 65) }},
+		{"stages[0].placement.programs[0]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Programs = []string{"../x"} }},
+		{"stages[0].placement.programs[0]: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Programs = []string{"/x\n"} }},
+		{"stages[0].resources.cpu", func(_ *task.Spec, a, _ *task.StageSpec) { a.Resources.MilliCPU = -1 }},
+		{"stages[0].resources.memory", func(_ *task.Spec, a, _ *task.StageSpec) { a.Resources.MemoryMB = math.MaxInt }},
+		{"stages[0].resources.disk", func(_ *task.Spec, a, _ *task.StageSpec) { a.Resources.DiskMB = -1 }},
+		{"stages[0].shards: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Broadcast = true }},
+		{"stages[0].shards: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Broadcast, a.ShardsFrom, a.Shards = true, "b.x", 0 }},
+		{"stages[1].shards: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardsFrom = "a.x" }},
+		{"stages[1].shards: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardsFrom, b.Items = "a.x", nil }},
+		{"stages[1].shards.from: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardsFrom, b.Items, b.Shards = "a.", nil, 0 }},
+		{"stages[0].shards.from: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.ShardsFrom, a.Shards = "b.x", 0 }},
+		{"stages[1].parallelism: ", func(_ *task.Spec, _, b *task.StageSpec) {
+			b.ShardsFrom, b.Items, b.Shards, b.Parallelism = "a.x", nil, 0, task.MaxShards+1
+		}},
+		{"stages[1].success.at_least: ", func(_ *task.Spec, _, b *task.StageSpec) {
+			b.ShardsFrom, b.Items, b.Shards, b.Success = "a.x", nil, 0, task.Success{Count: task.MaxShards + 1}
+		}},
+		{"stages[0].shards.range: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Range = &task.RangeSpec{Size: 1} }},
+		{"stages[0].shards.range: ", func(_ *task.Spec, a, _ *task.StageSpec) {
+			a.Range = &task.RangeSpec{Start: math.MinInt64, End: math.MaxInt64, Size: math.MaxInt64}
+		}},
+		{"stages[0].shards.range: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Range = &task.RangeSpec{Start: -1, End: 9, Size: 10} }},
+		{"stages[0].shards.size: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Range = &task.RangeSpec{End: 9, Size: -1} }},
+		{"stages[0].shards.size: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Range = &task.RangeSpec{End: task.MaxRange, Size: 1} }},
+		{"stages[0].shards: ", func(_ *task.Spec, a, _ *task.StageSpec) { a.Range = &task.RangeSpec{End: 9, Size: 3} }},
+		{"stages[1].shards.weights: ", func(_ *task.Spec, _, b *task.StageSpec) { b.Weights = []int{1} }},
+		{"stages[1].shards.weights[1]: ", func(_ *task.Spec, _, b *task.StageSpec) { b.Weights = []int{1, task.MaxWeight + 1} }},
+		{"stages[1].shards.weights[0]: ", func(_ *task.Spec, _, b *task.StageSpec) { b.Weights = []int{-1, 1} }},
+		{"stages[1].shard_key: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardKey = "x" }},
+		{"stages[1].shard_key: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardKey = "${LANJOBS_ITEM}\x00" }},
+		{"stages[1].shard_key: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardKey = strings.Repeat("${LANJOBS_ITEM}", 20000) }},
+		{"stages[1].shard_key: ", func(_ *task.Spec, _, b *task.StageSpec) { b.ShardKey = "${LANJOBS_ITEM} ${NODE}" }},
+		{"stages[1].shard_key: ", func(_ *task.Spec, a, b *task.StageSpec) {
+			a.ShardKey, b.ShardKey = "k${LANJOBS_SHARD}", "k${LANJOBS_SHARD}"
+		}},
 		{"more than 4096", func(_ *task.Spec, a, _ *task.StageSpec) {
 			a.Items, a.Shards = []string{}, 50
 			for range 50 {

@@ -21,17 +21,15 @@ func (c *checker) stageSpec(s *task.StageSpec) {
 	c.work(s)
 	c.environment(s)
 	c.shards(s)
-	for i, r := range s.Require {
-		if !validRequirement(r) {
-			c.fault(fmt.Sprintf("placement.require %s is not a condition", quote(r.String())), requireForms, fmt.Sprintf("placement.require[%d]", i))
-		}
-	}
+	c.placement(s)
+	c.resources(s.Resources)
 	if s.When != task.WhenSuccess && s.When != task.WhenFailure && s.When != task.WhenAlways {
 		c.fault(fmt.Sprintf("when %s is not known", quote(string(s.When))), "one of success, failure, always", "when")
 	} else if s.When == task.WhenFailure && len(s.Needs) == 0 {
 		c.fault("when: failure never holds for a stage that comes after nothing", "", "when", "needs")
 	}
 	c.length("timeout", s.Timeout, 0, MaxLength)
+	c.patience("stall_timeout", s.StallTimeout)
 	c.lease(s.Lease)
 	c.retry(s.Retry)
 }
@@ -122,25 +120,6 @@ func (c *checker) path(what, v, field string, variables bool) {
 		c.fault(what+" is longer than 4096 bytes", "", field)
 	case !absolute(v) && !(variables && strings.HasPrefix(v, "${")):
 		c.fault(fmt.Sprintf("%s %s is not an absolute path", what, quote(v)), hint, field)
-	}
-}
-
-func (c *checker) shards(s *task.StageSpec) {
-	c.between("shards", s.Shards, 1, task.MaxShards)
-	if n := len(s.Items); n > 0 && n != s.Shards {
-		c.fault(fmt.Sprintf("%d shards with %d items", s.Shards, n), "", "shards")
-	}
-	for i, v := range s.Items {
-		c.argument("shards.items", i, v)
-	}
-	if s.Parallelism < 0 || s.Parallelism > max(s.Shards, 0) {
-		c.fault(fmt.Sprintf("parallelism %d is not from 0 to the number of shards, %d", s.Parallelism, s.Shards), "0 = as many as fit", "parallelism", "shards")
-	}
-	switch ok := s.Success; {
-	case ok.Percent < 0 || ok.Percent > 100 || ok.Count < 0 || ok.Percent > 0 && ok.Count > 0:
-		c.fault("success.at_least is neither 1% to 100% nor a count", "", "success.at_least")
-	case ok.Count > s.Shards:
-		c.fault(fmt.Sprintf("success.at_least %d is more than there are shards, %d", ok.Count, s.Shards), "", "success.at_least", "shards")
 	}
 }
 

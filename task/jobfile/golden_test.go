@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"lanjobs/task"
 )
@@ -44,7 +45,7 @@ func disk(dir string) fs.FS {
 	return sub
 }
 
-var beside = Options{Dir: "/job", FS: disk}
+var beside = Options{Dir: "/job", FS: disk, Now: time.Date(2026, 11, 29, 19, 0, 0, 0, time.UTC)}
 
 // golden runs one function over the files of a folder: the input, a line "-- want --", what must come out.
 func golden(t *testing.T, folder string, got func(t *testing.T, input string) string) {
@@ -122,7 +123,8 @@ var usual = task.StageSpec{
 	Lease: task.LeaseTerms{TTL: 5 * task.Minute, Heartbeat: 30 * task.Second, StopGrace: 30 * task.Second},
 	Retry: task.RetryPolicy{Attempts: 3, Initial: 10 * task.Second, Factor: 2, Max: 10 * task.Minute, JitterPct: 20,
 		LeaseLosses: 10, PermanentOn: []int{64, 65, 66, 78}, ElsewhereOn: []int{69, 77, 126, 127}},
-	Success: task.Success{Percent: 100},
+	Success:   task.Success{Percent: 100},
+	Resources: task.Resources{MilliCPU: 1000},
 }
 
 // show writes a Spec as JSON without what it shares with one of which nothing was said.

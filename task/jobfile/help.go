@@ -14,8 +14,12 @@ Shown are the keys with what holds if they are not given.
 
 const helpRules = `
 Rules: heartbeat and stop_grace at most a third of ttl; retry.max at least retry.initial; parallelism at most shards; needs
-without a cycle; names of stages unique. Given at top level, a key of the work is the default of all stages and jobs (env is
-merged by name; lease and retry key by key; files are added), except shards, parallelism and success.
+without a cycle; names of stages unique; cron fires within 5 years, at lies ahead; shards.from names a stage that is needed,
+directly or through others; shard_key differs for each shard. Given at top level, a key of the work is the default of all stages
+and jobs (env is merged by name; lease, retry, placement and resources key by key; files are added), except shards, shard_key,
+broadcast, parallelism and success.
+In shard_key may stand: ${LANJOBS_JOB_NAME} ${LANJOBS_STAGE} ${LANJOBS_SHARD} ${LANJOBS_ITEM} ${LANJOBS_SCHEDULED_FOR}.
+A schedule is made or changed by submitting the file; each firing is one job, keyed by the schedule's name and the due time.
 `
 
 // SchemaHelp is the text of "help job.yaml", made of the table that the parser uses.
@@ -51,6 +55,9 @@ func SchemaHelp() string {
 
 // helpKey writes one key, and those inside it indented.
 func helpKey(b, unbuilt *strings.Builder, k key, prefix string, depth int) {
+	if k.instead != "" {
+		return
+	}
 	if k.unbuilt {
 		fmt.Fprintf(unbuilt, " %s%s", prefix, k.name)
 		return

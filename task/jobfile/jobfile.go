@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"io/fs"
+	"time"
 
 	yaml "go.yaml.in/yaml/v4"
 
@@ -17,6 +18,8 @@ type Options struct {
 	FS func(dir string) fs.FS
 	// Set overrides the file, for all stages: "env.NAME" to a value.
 	Set map[string]string
+	// Now is the wall time before which a one-off schedule may not lie. The zero time: any will do.
+	Now time.Time
 }
 
 // loader holds one file on its way.
@@ -54,7 +57,7 @@ func Load(name string, data []byte, o Options) (*task.Spec, []task.Fault) {
 // rules applies what holds for any Spec and finds the places in this file. What follows from a fault that was told
 // already is left out: with shards misspelt, "parallelism is more than shards" would send a person the wrong way.
 func (l *loader) rules(spec *task.Spec, f *file) {
-	check(spec, func(r ruleFault) {
+	check(spec, l.o.Now, func(r ruleFault) {
 		if l.full() {
 			l.more = true
 			return

@@ -40,7 +40,7 @@ func (l *loader) pairs(s *scope, k *key, n *yaml.Node, field string) any {
 			continue
 		}
 		// A key of the job that slipped one level down would be taken in silence, as an odd variable.
-		if slipped := find(schema, e.name); slipped != nil && slipped.in == inWork && k.name == "env" && deref(e.key).Style == 0 {
+		if slipped := find(schema, e.name); slipped != nil && slipped.in == inWork && slipped.instead == "" && k.name == "env" && deref(e.key).Style == 0 {
 			l.faultAt(e.key, item, fmt.Sprintf("%q in env is a key of the job", e.name),
 				fmt.Sprintf("indent it like env, or write %q with the quotes if a variable of that name is meant", e.name))
 			continue
@@ -102,20 +102,25 @@ func (l *loader) list(s *scope, k *key, n *yaml.Node, field string) any {
 func (l *loader) shards(s *scope, k *key, n, v *yaml.Node) {
 	l.walk(s, k.sub, v, k.name)
 	path := join(s.path, k.name)
-	first, found := "", false
+	first, beside, found := "", (*key)(nil), false
 	for _, e := range l.entries(v, path) {
 		sub := find(k.sub, e.name)
 		switch {
-		case sub == nil || sub.unbuilt:
+		case sub == nil || sub.unbuilt || sub.instead != "":
 			found = true // told already
+		case e.name == "size" || e.name == "weights":
+			beside = sub
 		case first != "":
 			l.faultAt(e.key, path, fmt.Sprintf("shards takes one of %s and %s, not both", first, e.name), "")
 		default:
 			first, found = e.name, true
 		}
 	}
-	if !found {
-		l.mistyped(n, path, "shards has none of count, items, files, lines", k)
+	switch {
+	case !found && beside != nil:
+		l.faultAt(n, path, fmt.Sprintf("shards.%s stands beside another key, which is missing", beside.name), like(beside))
+	case !found:
+		l.mistyped(n, path, "shards has none of count, items, files, lines, range, from", k)
 	}
 }
 

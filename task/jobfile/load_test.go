@@ -1,14 +1,11 @@
 package jobfile
 
 import (
-	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"lanjobs/task"
 )
@@ -155,62 +152,6 @@ func TestFaultsNameTheirPath(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-}
-
-// Each of these would take long or much memory if anything followed or multiplied it before looking at its size.
-func TestHostileFilesCostLittle(t *testing.T) {
-	lines := func(n int, format string) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, format, i)
-		}
-		return b.String()
-	}
-	for name, data := range map[string]string{
-		"50 MB":            strings.Repeat("a", 50<<20),
-		"100,000 brackets": hello + "x: " + strings.Repeat("[", 100_000),
-		"9,000 brackets":   hello + "x: " + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
-		"100,000 dashes":   strings.Repeat("- ", 100_000),
-		"100,000 values":   hello + "env:\n" + lines(100_000, "  A%d: 1\n"),
-		"bomb":             hello + "x-0: &a0 [a,a,a,a,a,a,a,a,a]\n" + lines(9, "x-%d1: &a%[1]d1 [*a0,*a0]\n") + bomb(),
-		"merge bomb":       hello + "x-a: &a\n" + lines(10_000, "  A%d: \n") + "env: {<<: [" + strings.Repeat("*a,", 10_000) + "]}",
-		"wrong names":      hello + "env:\n" + lines(15_000, "  A=%d: \n"),
-		"unknown keys":     hello + lines(12_000, "parallelissssm%d: \n"),
-		"needs":            "name: x\njobs: {a: {run: x, needs: [" + strings.Repeat("b,", 100_000) + "]}}",
-		"exit codes":       hello + "retry: {permanent_on: [" + strings.Repeat("1,", 100_000) + "]}",
-		"one long line":    hello + "env: {" + strings.Repeat("a: , ", 50_000) + "}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			input := []byte(data)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			spec, faults := Load("x", input, Options{})
-			runtime.ReadMemStats(&after)
-			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 200 {
-				t.Errorf("allocated %d MB", mb)
-			}
-			if spec != nil {
-				t.Error("accepted")
-			}
-			if len(faults) > maxFaults+1 || len(Render("x", faults)) > 100<<10 {
-				t.Errorf("%d faults", len(faults))
-			}
-			// Ten times what it takes on a slow machine, and a tenth of what it took before there were bounds.
-			if d := time.Since(start); d > 3*time.Second {
-				t.Errorf("took %v", d)
-			}
-		})
-	}
-}
-
-// bomb is nine levels of nine.
-func bomb() string {
-	var b strings.Builder
-	for i := 1; i < 9; i++ {
-		fmt.Fprintf(&b, "x-b%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
-	}
-	return b.String()
 }
 
 func TestGlob(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 
 const requireForms = `write gpu=true, arch!=arm, "os in (linux,darwin)" with quotes, or ssd (the label exists)`
 
-// require types placement.require.
-func (l *loader) require(s *scope) []task.Requirement {
+// conditions types placement.require and placement.prefer.
+func (l *loader) conditions(s *scope, field string) []task.Requirement {
 	var out []task.Requirement
-	for i, text := range get(s, "placement.require", []string(nil)) {
+	for i, text := range get(s, field, []string(nil)) {
 		r, ok := ParseRequirement(text)
 		if !ok {
-			path := l.owner(s, fmt.Sprintf("placement.require[%d]", i))
-			l.faultAt(l.places[path], path, fmt.Sprintf("placement.require %s is not a condition", quote(text)), requireForms)
+			path := l.owner(s, fmt.Sprintf("%s[%d]", field, i))
+			l.faultAt(l.places[path], path, fmt.Sprintf("%s %s is not a condition", field, quote(text)), requireForms)
 			continue
 		}
 		out = append(out, r)
@@ -24,7 +24,7 @@ func (l *loader) require(s *scope) []task.Requirement {
 	return out
 }
 
-// ParseRequirement reads one condition on a machine: gpu=true, arch!=arm, os in (linux,darwin), ssd.
+// ParseRequirement reads one condition on a machine (R34): gpu=true, arch!=arm, os in (linux,darwin), ssd.
 func ParseRequirement(text string) (task.Requirement, bool) {
 	text = strings.TrimSpace(text)
 	r := task.Requirement{Label: text, Op: task.OpExists}

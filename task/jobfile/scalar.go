@@ -43,8 +43,14 @@ func percent(s string) (int, bool) {
 	return n, ok && n <= 100
 }
 
-// share reads 95% or a count.
+// share reads 95%, a count, all or any.
 func share(s string) (task.Success, bool) {
+	switch s {
+	case "all":
+		return task.Success{Percent: 100}, true
+	case "any":
+		return task.Success{Count: 1}, true
+	}
 	if n, ok := integer(s); ok && n > 0 {
 		return task.Success{Count: n}, true
 	}

@@ -1,55 +1,5 @@
 package jobfile
 
-import (
-	"strings"
-	"unicode"
-)
-
-// kind is the type of a key's value.
-type kind uint8
-
-const (
-	kindText    kind = iota // one scalar, as written
-	kindInt                 // plain decimal digits
-	kindDecimal             // digits, and perhaps a point and more digits
-	kindLength              // 250ms, 5s, 1h30m, 1d, or 0
-	kindPercent             // 20%, or 0
-	kindShare               // 95% or a count
-	kindWord                // one of key.words
-	kindTexts               // list of texts
-	kindInts                // list of numbers
-	kindPairs               // free names with texts
-	kindMap                 // the keys of key.sub
-	kindShards              // a number, or kindMap
-	kindStages              // list of stages
-	kindJobs                // names with stages
-)
-
-// where tells in which maps a key is known.
-type where uint8
-
-const (
-	inTop   where = 1 << iota
-	inStage       // an element of stages
-	inJob         // a value of jobs
-	inSub         // inside another key
-	inWork  = inTop | inStage | inJob
-)
-
-// key is one row of the schema.
-type key struct {
-	name    string
-	kind    kind
-	in      where
-	def     string   // what holds when it is not given, as help shows it
-	doc     string   // one line for help
-	like    string   // how to write it, shown when it is written wrongly
-	words   []string // of kindWord
-	also    []string // what others call it
-	sub     []key
-	unbuilt bool // refused by name until it is built: a key must never be taken and ignored
-}
-
 // schema is the whole format, in the order in which help shows it.
 var schema = []key{
 	{name: "version", kind: kindWord, in: inTop, def: "1", words: []string{"1"}, doc: "of the format",
@@ -59,18 +9,20 @@ var schema = []key{
 		also: []string{"desc", "comment", "title"}},
 	{name: "labels", kind: kindPairs, in: inTop, def: "{}", doc: "for ls -l and alerts; texts as written",
 		like: "labels: {team: video}", also: []string{"tags", "annotations", "metadata"}},
-	{name: "queue", kind: kindText, in: inTop, def: "default", doc: "only default so far", like: "queue: default"},
+	{name: "queue", kind: kindText, in: inTop, def: "default", doc: "must exist: lanjobs queue ls; limit and balance are the queue's", like: "queue: default",
+		also: []string{"pool", "partition", "job_queue"}},
 	{name: "priority", kind: kindInt, in: inTop, def: "50", doc: "0-100, higher first", like: "priority: 50",
 		also: []string{"nice"}},
 	{name: "idempotency_key", kind: kindText, in: inTop, def: `""`,
-		doc: "same key and file again: the first job; ${VAR} is expanded", like: "idempotency_key: invoices-2026-11",
+		doc: "same key and file again: the first job; ${NAME} of env is expanded", like: "idempotency_key: invoices-2026-11",
 		also: []string{"dedup_key", "unique_key", "request_id"}},
 	{name: "idempotency_window", kind: kindLength, in: inTop, def: "7d", doc: "how long the key is remembered; 1m-90d",
 		like: "idempotency_window: 7d"},
-	{name: "schedule", kind: kindMap, in: inTop, doc: "cron, every, at", unbuilt: true, like: `schedule: {cron: "0 3 * * *"}`,
+	{name: "schedule", kind: kindMap, in: inTop, doc: "absent: run now, once; else exactly one of cron, every, at", like: `schedule: {cron: "0 3 * * *"}`,
 		also: []string{"cron", "periodic", "triggers", "on"}, sub: scheduleKeys},
-	{name: "deadline", kind: kindLength, in: inTop, doc: "for the whole job", unbuilt: true, like: "deadline: 8h"},
-	{name: "start_within", kind: kindLength, in: inTop, doc: "not started by then: expired", unbuilt: true, like: "start_within: 1h"},
+	{name: "deadline", kind: kindLength, in: inTop, def: "0", doc: "of the whole job, from its first start; 0 = none", like: "deadline: 8h"},
+	{name: "start_within", kind: kindLength, in: inTop, def: "0", doc: "nothing started so long after the submit: expired; 0 = never", like: "start_within: 1h",
+		also: []string{"expires_after", "start_deadline", "queue_timeout"}},
 	{name: "retain", kind: kindLength, in: inTop, def: "30d", doc: "a finished job is kept; 1m-3650d", like: "retain: 30d",
 		also: []string{"ttlSecondsAfterFinished", "retention", "keep"}},
 
@@ -97,28 +49,38 @@ var schema = []key{
 				like: `shards: {files: ["in/**/*.jpg"]}`, also: []string{"glob", "globs"}},
 			{name: "lines", kind: kindText, in: inSub, doc: "one shard per line of this file, blank ones skipped", like: "shards: {lines: customers.txt}",
 				also: []string{"file"}},
-			{name: "range", kind: kindText, in: inSub, doc: "of numbers", unbuilt: true, like: "shards: {range: 0-999999, size: 10000}"},
-			{name: "size", kind: kindInt, in: inSub, doc: "of a range's pieces", unbuilt: true, like: "shards: {range: 0-999999, size: 10000}"},
-			{name: "from", kind: kindText, in: inSub, doc: "output of an earlier stage", unbuilt: true, like: "shards: {from: init.parts}"},
-			{name: "weights", kind: kindInts, in: inSub, doc: "bigger first", unbuilt: true, like: "shards: {count: 2, weights: [3, 1]}"},
-			{name: "broadcast", kind: kindText, in: inSub, doc: "one on every machine", unbuilt: true, like: "shards: {broadcast: true}"},
+			{name: "range", kind: kindSpan, in: inSub, doc: "of whole numbers, both ends included, in pieces of size", like: "shards: {range: 0-999999, size: 10000}"},
+			{name: "size", kind: kindBig, in: inSub, doc: "of a range's pieces", like: "shards: {range: 0-999999, size: 10000}",
+				also: []string{"step", "chunk", "batch"}},
+			{name: "from", kind: kindText, in: inSub, doc: "one shard per line of this output of an earlier stage, fixed when the stage opens",
+				like: "shards: {from: init.parts}", also: []string{"output"}},
+			{name: "weights", kind: kindInts, in: inSub, doc: "1-1000000 for each shard, beside one of the others: bigger first", like: "shards: {count: 2, weights: [3, 1]}",
+				also: []string{"weight"}},
+			{name: "broadcast", in: inSub, instead: "write broadcast: true beside run or command, and no shards"},
 		}},
-	{name: "broadcast", kind: kindText, in: inWork, doc: "one on every machine", unbuilt: true, like: "broadcast: true"},
+	{name: "weights", in: inWork, instead: "weights belong to the shards: shards: {count: 2, weights: [3, 1]}"},
+	{name: "shard_key", kind: kindText, in: inWork, def: `""`, doc: "a shard whose key has succeeded within idempotency_window is skipped; ${LANJOBS_ITEM} …",
+		like: `shard_key: "invoices-${LANJOBS_ITEM}"`, also: []string{"business_key", "item_key"}},
+	{name: "broadcast", kind: kindBool, in: inWork, def: "false", doc: "one shard on every machine that fits, fixed when the stage opens", like: "broadcast: true",
+		also: []string{"daemonset", "on_every_node", "all_nodes"}},
 	{name: "parallelism", kind: kindInt, in: inWork, def: "0", doc: "most shards at once; 0 = as many as fit", like: "parallelism: 10",
 		also: []string{"max-parallel", "concurrency", "max_concurrent", "max_in_flight"}},
 	{name: "placement", kind: kindMap, in: inWork, doc: "which machines", like: `placement: {require: ["gpu=true"]}`,
 		also: []string{"affinity", "scheduling"}, sub: []key{
 			{name: "require", kind: kindTexts, in: inSub, def: "[]", doc: `all must hold: gpu=true, "os in (linux,darwin)", arch!=arm, ssd (label exists)`,
-				like: `require: ["gpu=true"]`, also: []string{"nodeSelector", "constraint", "constraints", "runs-on", "requires", "requirements"}},
-			{name: "prefer", kind: kindTexts, in: inSub, doc: "adds weight", unbuilt: true, like: "prefer: [ssd=true]"},
-			{name: "paths", kind: kindTexts, in: inSub, doc: "directories that must be there", unbuilt: true, like: "paths: [/mnt/nas]"},
-			{name: "programs", kind: kindTexts, in: inSub, doc: "on PATH", unbuilt: true, like: "programs: [ffmpeg]"},
+				like: `require: ["gpu=true"]`, also: []string{"nodeSelector", "constraint", "constraints", "runs-on", "requires", "requirements", "nodes", "labels", "groups"}},
+			{name: "prefer", kind: kindTexts, in: inSub, def: "[]", doc: "as require, but only adds weight: first the machines with most of them", like: "prefer: [ssd=true]",
+				also: []string{"preferred", "affinity"}},
+			{name: "paths", kind: kindTexts, in: inSub, def: "[]", doc: "directories that must be there; a share that is not mounted is waited for", like: "paths: [/mnt/nas]",
+				also: []string{"mounts", "volumes", "directories"}},
+			{name: "programs", kind: kindTexts, in: inSub, def: "[]", doc: "must be on PATH, or absolute", like: "programs: [ffmpeg]",
+				also: []string{"binaries", "tools", "commands"}},
 		}},
-	{name: "resources", kind: kindMap, in: inWork, doc: "cpu, memory, disk", unbuilt: true, like: "resources: {cpu: 1}",
+	{name: "resources", kind: kindMap, in: inWork, doc: "booked for each attempt; a part of the machine stays free", like: "resources: {cpu: 1, memory: 4Gi}",
 		also: []string{"limits", "requests"}, sub: resourceKeys},
 	{name: "timeout", kind: kindLength, in: inWork, def: "24h", doc: "of one attempt; 0 = none", like: "timeout: 1h30m",
 		also: []string{"timeout-minutes", "activeDeadlineSeconds", "max_runtime", "time_limit", "walltime"}},
-	{name: "stall_timeout", kind: kindLength, in: inWork, doc: "no output for so long = hung", unbuilt: true, like: "stall_timeout: 10m",
+	{name: "stall_timeout", kind: kindLength, in: inWork, def: "0", doc: "no output, progress or checkpoint for so long = hung; 0 = never", like: "stall_timeout: 10m",
 		also: []string{"heartbeat_timeout"}},
 	{name: "stop_grace", kind: kindLength, in: inWork, def: "30s", doc: "SIGTERM to SIGKILL; default the less of 30s and ttl/10",
 		like: "stop_grace: 60s", also: []string{"terminationGracePeriod", "terminationGracePeriodSeconds", "kill_timeout", "stop_grace_period"}},
@@ -142,9 +104,9 @@ var schema = []key{
 			{name: "elsewhere_on", kind: kindInts, in: inSub, def: "[69, 77, 126, 127]", doc: "exit codes: next try on another machine", like: "retry: {elsewhere_on: [69, 77]}"},
 		}},
 	{name: "success", kind: kindMap, in: inWork, doc: "when a stage counts as done", like: "success: {at_least: 95%}", sub: []key{
-		{name: "at_least", kind: kindShare, in: inSub, def: "100%", doc: "of the shards, rounded up, or a count", like: "success: {at_least: 95%}",
+		{name: "at_least", kind: kindShare, in: inSub, def: "100%", doc: "of the shards, rounded up, or a count; all, any", like: "success: {at_least: 95%}",
 			also: []string{"min", "threshold", "percent"}},
-		{name: "fail_fast", kind: kindText, in: inSub, doc: "stop the rest", unbuilt: true, like: "success: {fail_fast: true}", also: []string{"fail-fast"}},
+		{name: "fail_fast", kind: kindBool, in: inSub, def: "false", doc: "once so many cannot succeed any more, the rest is stopped", like: "success: {fail_fast: true}"},
 	}},
 
 	{name: "stages", kind: kindStages, in: inTop, doc: "list, in order; each takes the keys of the work, name and when", like: "stages: [{name: first, run: ./a.sh}]",
@@ -160,43 +122,3 @@ var schema = []key{
 
 // The shells a job file may name.
 var shells = []string{"auto", "sh", "bash", "zsh", "pwsh", "cmd", "python3"}
-
-// Keys inside ones that are not built yet are here so that a stray "timezone" is told where it belongs.
-var (
-	scheduleKeys = []key{{name: "cron", in: inSub}, {name: "every", in: inSub}, {name: "at", in: inSub},
-		{name: "timezone", in: inSub, also: []string{"tz"}}, {name: "overlap", in: inSub, also: []string{"concurrencyPolicy"}},
-		{name: "misfire", in: inSub, also: []string{"catchup"}}, {name: "misfire_grace", in: inSub, also: []string{"startingDeadlineSeconds"}}}
-	resourceKeys = []key{{name: "cpu", in: inSub, also: []string{"cpus"}}, {name: "memory", in: inSub, also: []string{"mem", "ram"}}, {name: "disk", in: inSub}}
-)
-
-// keysIn gives the keys of a kind of map.
-func keysIn(w where) []key {
-	var out []key
-	for _, k := range schema {
-		if k.in&w != 0 {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
-// find gives a key by its name.
-func find(keys []key, name string) *key {
-	for i := range keys {
-		if keys[i].name == name {
-			return &keys[i]
-		}
-	}
-	return nil
-}
-
-// fold makes spellings of one word alike: Time-Out, time_out and timeout.
-func fold(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r != '-' && r != '_' && r != ' ' {
-			b.WriteRune(unicode.ToLower(r))
-		}
-	}
-	return b.String()
-}

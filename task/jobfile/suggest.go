@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"lanjobs/task"
 )
 
 // longestWord bounds the words that are compared: nobody mistypes longer ones, and comparing costs their product.
@@ -74,7 +76,7 @@ func callIt(prefix string, k *key, unbuilt bool) string {
 func alike(keys []key, word string) *key {
 	word = fold(word)
 	for i := range keys {
-		if fold(keys[i].name) == word {
+		if fold(keys[i].name) == word && keys[i].instead == "" {
 			return &keys[i]
 		}
 	}
@@ -94,7 +96,9 @@ func synonym(keys []key, word string) *key {
 func names(keys []key) []string {
 	var out []string
 	for _, k := range keys {
-		out = append(out, k.name)
+		if k.instead == "" {
+			out = append(out, k.name)
+		}
 	}
 	return out
 }
@@ -128,35 +132,9 @@ func nearest(words []string, word string) string {
 		if diff := len(w) - len(word); diff > limit+2 || diff < -limit-2 {
 			continue // the two are for - and _, which do not count
 		}
-		if d := distance(fold(w), word); d <= limit {
+		if d := task.EditDistance(fold(w), word); d <= limit {
 			best, limit = w, d-1
 		}
 	}
 	return best
-}
-
-// distance counts the letters to add, drop, change, or swap with their neighbour.
-func distance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	d := make([][]int, len(s)+1)
-	for i := range d {
-		d[i] = make([]int, len(t)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(s); i++ {
-		for j := 1; j <= len(t); j++ {
-			cost := 1
-			if s[i-1] == t[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && s[i-1] == t[j-2] && s[i-2] == t[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(s)][len(t)]
 }

@@ -164,6 +164,9 @@ func (l *loader) syntax(err error) {
 		message = fmt.Sprintf("the list or map that was opened at line %d is not closed, or a comma is missing", e.ContextMark.Line)
 	case has("did not find expected node content"):
 		message = "something is missing here: a value, or the end of a list or map"
+	case has("did not find expected alphabetic or numeric character"):
+		at = place{e.ContextMark.Line, e.ContextMark.Column, 1}
+		message, suggestion = "a text cannot begin like this: * and & stand before the name of an anchor", `put the text in quotes, as in cron: "*/5 * * * *"`
 	case has("cannot start any token"):
 		message, suggestion = "a text cannot begin like this", "put the text in quotes"
 	case has("unknown anchor"):

@@ -45,10 +45,10 @@ func (r *Runner) Start(a *task.Assignment, spec *task.Spec, d task.Deadlines) er
 		return err
 	}
 	begin := func() error { return r.begin(at, stage, spec.Files, a.Checkpoint) }
-	if stage.Workdir == "" {
+	if !needsDisk(stage) {
 		return begin()
 	}
-	// A working directory may be on a share that answers late or never; other starts do not wait for it.
+	// A directory may be on a share that answers late or never; other starts do not wait for it.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -87,6 +87,11 @@ func (r *Runner) begin(a *attempt, stage *task.StageSpec, files []task.File, cp 
 	if bad, ok := errors.AsType[*startError](err); ok {
 		e.close()
 		r.end(a, &exitRecord{Code: bad.code, StartError: bad.text})
+		return nil
+	}
+	if missing, ok := errors.AsType[*unmetError](err); ok {
+		e.close()
+		r.end(a, &exitRecord{Unmet: missing.text})
 		return nil
 	}
 	if err == nil {

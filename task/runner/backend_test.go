@@ -20,10 +20,14 @@ type fakeBackend struct {
 	checkpoint *task.Checkpoint
 	progress   []string
 	outputs    []task.KV
+	requests   []task.RequestID // of writes, those too that found no leader
 	inputs     []Input
 	state      map[string][]byte
 	versions   map[string]uint64
 	deferred   task.Millis
+	rng        task.ShardRange
+	cursors    []int64
+	rangeAsked int
 	asked      string
 }
 
@@ -76,13 +80,13 @@ func (f *fakeBackend) Progress(_ context.Context, _ *task.Assignment, text strin
 	return f.reach()
 }
 
-func (f *fakeBackend) Output(_ context.Context, _ *task.Assignment, kv task.KV) error {
+func (f *fakeBackend) Output(_ context.Context, _ *task.Assignment, kv task.KV, request task.RequestID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.reach(); err != nil {
 		return err
 	}
-	f.outputs = append(f.outputs, kv)
+	f.outputs, f.requests = append(f.outputs, kv), append(f.requests, request)
 	return nil
 }
 
@@ -99,9 +103,10 @@ func (f *fakeBackend) StateGet(_ context.Context, _ *task.Assignment, key string
 	return f.state[key], f.versions[key], nil
 }
 
-func (f *fakeBackend) StatePut(_ context.Context, _ *task.Assignment, key string, value []byte, ifVersion *uint64) (uint64, error) {
+func (f *fakeBackend) StatePut(_ context.Context, _ *task.Assignment, key string, value []byte, ifVersion *uint64, request task.RequestID) (uint64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.requests = append(f.requests, request)
 	if err := f.reach(); err != nil {
 		return 0, err
 	}
@@ -114,6 +119,16 @@ func (f *fakeBackend) StatePut(_ context.Context, _ *task.Assignment, key string
 	f.state[key] = value
 	f.versions[key]++
 	return f.versions[key], nil
+}
+
+func (f *fakeBackend) Range(_ context.Context, _ *task.Assignment, cursor *int64, request task.RequestID) (task.ShardRange, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rangeAsked++
+	if cursor != nil {
+		f.cursors, f.requests = append(f.cursors, *cursor), append(f.requests, request)
+	}
+	return f.rng, f.reach()
 }
 
 func (f *fakeBackend) Confirm(context.Context, *task.Assignment) (task.Deadlines, error) {

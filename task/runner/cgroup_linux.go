@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,12 +20,21 @@ import (
 //
 // A nil pool and a nil slot are valid: then trees are found by searching alone.
 type cgroupPool struct {
-	dir    string
-	mu     sync.Mutex
-	free   []*cgroupSlot
-	made   int
-	broken bool
+	dir     string
+	lock    int  // on dir, says that its guard lives
+	limited bool // groups with limits can be made
+	mu      sync.Mutex
+	free    []*cgroupSlot
+	made    int
+	broken  bool
 }
+
+// A guard's groups are in cgroupPrefix+id; those of attempts with limits are apart, since having them counted costs all in a group
+// a little.
+const (
+	cgroupPrefix  = "lanjobs-"
+	limitedSuffix = "-limited"
+)
 
 type cgroupSlot struct {
 	dir   string
@@ -32,18 +42,25 @@ type cgroupSlot struct {
 	procs int // of cgroup.procs, kept open: empty is asked at every end
 	// killed: kernels were seen (6.18) that kill whatever is cloned into a group after its cgroup.kill was written once.
 	killed atomic.Bool
+	// limits that it was made with. Such a group is used once: what it counted belongs to one attempt.
+	limits limits
 }
 
-// openCgroups returns nil where control groups of version 2 are missing or not ours to use.
-func openCgroups(id string) *cgroupPool {
-	own, ok := ownCgroup()
-	if !ok {
+// openCgroups makes a guard's group in base, or in its own group if that is "". It returns nil where control groups of version 2
+// are missing or not ours to use.
+func openCgroups(base, id string) *cgroupPool {
+	if base == "" {
+		own, ok := ownCgroup()
+		if !ok {
+			return nil
+		}
+		base = own
+	}
+	p := &cgroupPool{dir: filepath.Join(base, cgroupPrefix+id), lock: -1}
+	if !p.make() {
 		return nil
 	}
-	p := &cgroupPool{dir: filepath.Join(own, "lanjobs-"+id)}
-	if err := os.Mkdir(p.dir, 0o755); err != nil {
-		return nil
-	}
+	p.limited = len(intersect(limitControllers, words(filepath.Join(base, "cgroup.subtree_control")))) > 0
 	slot := p.get()
 	if slot == nil || !slot.works() {
 		p.put(slot)
@@ -52,6 +69,25 @@ func openCgroups(id string) *cgroupPool {
 	}
 	p.put(slot)
 	return p
+}
+
+// make makes the guard's own group and locks it. Another node that starts on this machine just then may take it for a dead guard's
+// and remove it before it is locked.
+func (p *cgroupPool) make() bool {
+	for range 3 {
+		if err := os.Mkdir(p.dir, 0o755); err != nil {
+			return false
+		}
+		lock, err := lockDir(p.dir)
+		if err == nil {
+			if _, err = os.Stat(p.dir); err == nil {
+				p.lock = lock
+				return true
+			}
+			_ = unix.Close(lock)
+		}
+	}
+	return false
 }
 
 // works tries it once: the right to make a group is not yet the right to start something in it. Nothing else waits for children yet.
@@ -115,6 +151,47 @@ func (p *cgroupPool) get() *cgroupSlot {
 	return s
 }
 
+// getLimited makes a group with limits, nil if there are none to set. An error means that they cannot be set, and comes with a
+// group as get gives it.
+func (p *cgroupPool) getLimited(l limits) (*cgroupSlot, error) {
+	if p == nil || !p.limited || l == (limits{}) {
+		return p.get(), nil
+	}
+	s, err := p.makeLimited(l)
+	if err != nil {
+		return p.get(), err
+	}
+	return s, nil
+}
+
+func (p *cgroupPool) makeLimited(l limits) (*cgroupSlot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken {
+		return nil, errors.New("control groups are not used any more")
+	}
+	dir := p.dir + limitedSuffix
+	switch err := os.Mkdir(dir, 0o755); {
+	case err == nil:
+		if why := takeEach(filepath.Join(dir, "cgroup.subtree_control"), words(filepath.Join(dir, "cgroup.controllers"))); why != "" {
+			return nil, errors.Join(errors.New(why), unix.Rmdir(dir))
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	}
+	p.made++
+	s, err := makeSlot(filepath.Join(dir, "c"+strconv.Itoa(p.made)))
+	if err != nil {
+		return nil, err
+	}
+	s.limits = l
+	if err := s.limit(l); err != nil {
+		s.release()
+		return nil, errors.Join(err, unix.Rmdir(s.dir))
+	}
+	return s, nil
+}
+
 func makeSlot(dir string) (*cgroupSlot, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
@@ -137,7 +214,7 @@ func (p *cgroupPool) put(s *cgroupSlot) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.empty() && !s.killed.Load() {
+	if s.empty() && !s.killed.Load() && s.limits == (limits{}) {
 		p.free = append(p.free, s)
 		return
 	}
@@ -160,6 +237,9 @@ func (p *cgroupPool) close(pause func()) {
 		s.release()
 	}
 	removeCgroup(p.dir, pause)
+	if p.lock >= 0 {
+		_ = unix.Close(p.lock)
+	}
 }
 
 func (s *cgroupSlot) release() {
@@ -184,9 +264,14 @@ func (s *cgroupSlot) kill() {
 // removeCgroup kills what is in a guard's groups and removes them. It is tried for a moment, since the killed take one to leave;
 // an empty group that stays behind harms nobody.
 func removeCgroup(dir string, pause func()) {
-	if !strings.HasPrefix(filepath.Base(dir), "lanjobs-") {
+	if !strings.HasPrefix(filepath.Base(dir), cgroupPrefix) {
 		return
 	}
+	removeGroups(dir+limitedSuffix, pause)
+	removeGroups(dir, pause)
+}
+
+func removeGroups(dir string, pause func()) {
 	for range 200 {
 		subs, err := os.ReadDir(dir)
 		if err != nil {

@@ -16,10 +16,14 @@ type Backend interface {
 	// LastCheckpoint is the newest accepted one, nil if none.
 	LastCheckpoint(a *task.Assignment) *task.Checkpoint
 	Progress(ctx context.Context, a *task.Assignment, text string) error
-	Output(ctx context.Context, a *task.Assignment, kv task.KV) error
+	// Output and StatePut take the request id that the task gave its write, "" if it gave none.
+	Output(ctx context.Context, a *task.Assignment, kv task.KV, request task.RequestID) error
 	Inputs(ctx context.Context, a *task.Assignment, stage, name string, missing bool) ([]Input, error)
 	StateGet(ctx context.Context, a *task.Assignment, key string) (value []byte, version uint64, err error)
-	StatePut(ctx context.Context, a *task.Assignment, key string, value []byte, ifVersion *uint64) (version uint64, err error)
+	StatePut(ctx context.Context, a *task.Assignment, key string, value []byte, ifVersion *uint64, request task.RequestID) (version uint64, err error)
+	// Range says how far a shard of a range is, and gives what it has from now on: nothing from cursor on is begun (R35). With
+	// nil it only asks.
+	Range(ctx context.Context, a *task.Assignment, cursor *int64, request task.RequestID) (task.ShardRange, error)
 	// Confirm renews the lease with a majority now (task guard).
 	Confirm(ctx context.Context, a *task.Assignment) (task.Deadlines, error)
 	// Defer ends the attempt as "not now", to be run again after wait, elsewhere if possible.

@@ -30,6 +30,9 @@ type endpoint struct {
 	saving   sync.Mutex // one checkpoint after the other reaches the disk
 	savedSeq uint64
 
+	ranging     sync.Mutex // one request about the range after the other
+	rangeUnsure bool       // a cursor may have arrived whose answer did not
+
 	mu       sync.Mutex
 	closed   bool
 	conns    map[*taskConn]bool
@@ -85,6 +88,11 @@ func (e *endpoint) close() {
 // serveEndpoint opens a reattached attempt's endpoint again; mu is held.
 func (r *Runner) serveEndpoint(a *attempt) {
 	e, err := r.openEndpoint(a)
+	if err == nil {
+		e.ranging.Lock()
+		e.rangeUnsure = true // the earlier agent may have ended between a cursor and its answer
+		e.ranging.Unlock()
+	}
 	if err != nil {
 		r.log.Error("task endpoint", "execution", a.x, "error", err)
 		return // the task's own helper repeats until its deadline, which the guard obeys

@@ -20,6 +20,8 @@ func taskRoutes() http.Handler {
 	mux.Handle("POST /v1/lease", leased((*endpoint).confirmLease))
 	mux.Handle("GET /v1/checkpoint", wrap((*endpoint).getCheckpoint))
 	mux.Handle("PUT /v1/checkpoint", leased((*endpoint).putCheckpoint))
+	mux.Handle("GET /v1/range", wrap((*endpoint).getRange))
+	mux.Handle("PUT /v1/range", leased((*endpoint).putRange))
 	mux.Handle("POST /v1/progress", leased((*endpoint).postProgress))
 	mux.Handle("PUT /v1/outputs/{name}", leased((*endpoint).putOutput))
 	mux.Handle("GET /v1/inputs/{stage}", wrap((*endpoint).getInputs))
@@ -41,6 +43,7 @@ type TaskInfo struct {
 	Shard         int              `json:"shard"`
 	Shards        int              `json:"shards"`
 	Item          string           `json:"item"`
+	Range         *task.ShardRange `json:"range,omitempty"` // what it works on now, end exclusive
 	Attempt       int              `json:"attempt"`
 	ExecutionID   task.ExecutionID `json:"execution_id"`
 	Fence         task.Token       `json:"fence"`
@@ -68,6 +71,7 @@ func (e *endpoint) getTask(w http.ResponseWriter, _ *http.Request) error {
 	if a.ScheduledFor != 0 {
 		info.ScheduledFor = time.UnixMilli(a.ScheduledFor).UTC().Format(time.RFC3339)
 	}
+	info.Range = e.currentRange()
 	if cp := e.lastCheckpoint(); cp != nil {
 		info.CheckpointSeq = cp.Seq
 	}
@@ -126,6 +130,7 @@ func (e *endpoint) putCheckpoint(b Backend, w http.ResponseWriter, req *http.Req
 	if err != nil {
 		return err
 	}
+	e.signOfLife()
 	seq, err := b.Checkpoint(req.Context(), e.a, data)
 	if err != nil {
 		return err
@@ -150,6 +155,7 @@ func (e *endpoint) postProgress(b Backend, w http.ResponseWriter, req *http.Requ
 	if err != nil {
 		return err
 	}
+	e.signOfLife()
 	if err := e.tell(b, text, req); err != nil {
 		return err
 	}
@@ -197,6 +203,10 @@ func (e *endpoint) tellLater(b Backend) {
 }
 
 func (e *endpoint) putOutput(b Backend, w http.ResponseWriter, req *http.Request) error {
+	request, err := requestID(req.Header)
+	if err != nil {
+		return err
+	}
 	body, err := readBody(w, req, task.MaxOutputBytes+1)
 	if err != nil {
 		return err
@@ -205,7 +215,8 @@ func (e *endpoint) putOutput(b Backend, w http.ResponseWriter, req *http.Request
 	if err := checkOutput(kv); err != nil {
 		return err
 	}
-	if err := b.Output(req.Context(), e.a, kv); err != nil {
+	e.signOfLife()
+	if err := b.Output(req.Context(), e.a, kv, request); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -258,6 +269,10 @@ func (e *endpoint) putState(b Backend, w http.ResponseWriter, req *http.Request)
 	if err != nil {
 		return err
 	}
+	request, err := requestID(req.Header)
+	if err != nil {
+		return err
+	}
 	key := req.PathValue("key")
 	if key == "" {
 		return task.NewProblem(task.ErrInvalid, "the key is empty", "PUT /v1/state/KEY")
@@ -266,7 +281,7 @@ func (e *endpoint) putState(b Backend, w http.ResponseWriter, req *http.Request)
 	if err != nil {
 		return err
 	}
-	version, err := b.StatePut(req.Context(), e.a, key, value, ifVersion)
+	version, err := b.StatePut(req.Context(), e.a, key, value, ifVersion, request)
 	if err != nil {
 		return err
 	}

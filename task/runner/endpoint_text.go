@@ -68,6 +68,15 @@ func parseIfMatch(h http.Header) (*uint64, error) {
 	return &v, nil
 }
 
+// requestID reads the id that a task gave its write, "" if it gave none.
+func requestID(h http.Header) (task.RequestID, error) {
+	id := task.RequestID(h.Get(task.HeaderRequestID))
+	if id != "" && !id.Valid() {
+		return "", task.NewProblem(task.ErrInvalid, fmt.Sprintf("%s is up to %d letters, digits and signs", task.HeaderRequestID, task.MaxRequestID), "")
+	}
+	return id, nil
+}
+
 // parseWait reads "10m" or "wait=10m".
 func parseWait(body string) (task.Millis, error) {
 	text := strings.TrimPrefix(strings.TrimSpace(body), "wait=")

@@ -60,11 +60,12 @@ type guardConfig struct {
 	dir, id, build, socket string
 	idle                   time.Duration
 	cgroups                bool
+	cgroupBase             string // where its control groups go; "" = the guard's own group
 }
 
 func (c guardConfig) args() []string {
 	return []string{"--dir", c.dir, "--id", c.id, "--build", c.build, "--socket", c.socket,
-		"--idle", c.idle.String(), fmt.Sprintf("--cgroups=%t", c.cgroups)}
+		"--idle", c.idle.String(), fmt.Sprintf("--cgroups=%t", c.cgroups), "--cgroup-base", c.cgroupBase}
 }
 
 // GuardMain is the hidden subcommand `lanjobs guard`; it returns the process's exit code. Only an agent starts it (see
@@ -78,6 +79,7 @@ func GuardMain(args []string) int {
 	flags.StringVar(&c.socket, "socket", "", "path of the socket to make")
 	flags.DurationVar(&c.idle, "idle", time.Minute, "leave after so long without work and agent")
 	flags.BoolVar(&c.cgroups, "cgroups", true, "use control groups where allowed")
+	flags.StringVar(&c.cgroupBase, "cgroup-base", "", "make control groups in this one")
 	if err := flags.Parse(args); err != nil || c.dir == "" || c.id == "" || c.socket == "" {
 		fmt.Fprintln(os.Stderr, "lanjobs guard is started by the node itself; it is of no use by hand.")
 		return 2
@@ -105,7 +107,7 @@ func runGuard(c guardConfig, log *slog.Logger) error {
 	}
 	card := &hello{ID: c.id, Build: c.build, Pid: os.Getpid()}
 	if c.cgroups {
-		if g.cgroup = openCgroups(c.id); g.cgroup != nil {
+		if g.cgroup = openCgroups(c.cgroupBase, c.id); g.cgroup != nil {
 			card.Cgroup = g.cgroup.dir
 			defer g.cgroup.close(func() { <-g.clock.After(5 * time.Millisecond) })
 		}

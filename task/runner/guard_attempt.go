@@ -15,7 +15,8 @@ type guarded struct {
 	deadlines task.Deadlines
 	pid       int
 	began     task.Boot
-	timeoutAt task.Boot // 0 = never
+	timeoutAt task.Boot     // 0 = never
+	heard     time.Duration // awake clock, at its last sign of life
 	reason    task.StopReason
 	stopKill  task.Boot // once stopping: the kill, whatever becomes of the deadlines
 	killing   bool
@@ -208,12 +209,18 @@ func (g *guard) finish(a *guarded) {
 	if a.began != 0 {
 		rec.RunMillis = task.MillisOf(now.Sub(a.began))
 	}
+	if rec.Reason == task.StopStalled {
+		rec.Silent = a.launch.StallTimeout
+	}
 	if rec.Reason == "" && rec.Signal == 9 && now >= a.deadlines.Kill {
 		rec.Reason = task.StopLeaseLost // the agent obeyed the deadline in our place
 	}
 	if rec.Reason == "" && (rec.Signal == 9 || rec.Code == 128+9) {
 		n, ok := oomKills()
 		rec.OOM = ok && n > g.oom[0]
+	}
+	if a.slot != nil && a.slot.limits.MemoryMB > 0 && rec.Reason == "" && a.slot.oomKilled() > 0 {
+		rec.OOM, rec.MemoryMB = true, a.slot.limits.MemoryMB
 	}
 	a.exit = &rec
 	a.child.release()

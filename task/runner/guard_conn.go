@@ -63,6 +63,10 @@ func (g *guard) handle(m *message) {
 		if a != nil {
 			g.stop(a, m.Reason, m.Grace.Duration())
 		}
+	case opAlive:
+		if a != nil {
+			a.heard = g.clock.Awake()
+		}
 	case opForget:
 		if a != nil && a.exit != nil {
 			delete(g.held, a.x)

@@ -36,7 +36,7 @@ func (g *guard) watch(ctx context.Context) {
 	g.sampleOOM() // an old count would blame the first failure on a kill of long ago
 	timer := g.clock.NewTimer(pollShortest)
 	defer timer.Stop()
-	last := g.clock.Boot()
+	last, seen := g.clock.Boot(), g.clock.Awake()
 	ticked, ticks := last, 0
 	for {
 		select {
@@ -51,6 +51,11 @@ func (g *guard) watch(ctx context.Context) {
 			now = g.clock.Boot()
 		}
 		last = now
+		awake := g.clock.Awake()
+		if gap := awake - seen; gap > pollGap {
+			g.pardon(gap)
+		}
+		seen = awake
 		tick := now.Sub(ticked) >= pollInterval
 		if tick {
 			ticked = now
@@ -58,7 +63,7 @@ func (g *guard) watch(ctx context.Context) {
 				g.sampleOOM()
 			}
 		}
-		next, running := g.obey(now, tick)
+		next, running := g.obey(now, awake, tick)
 		if !running {
 			return
 		}
@@ -67,7 +72,7 @@ func (g *guard) watch(ctx context.Context) {
 }
 
 // obey does what is due and tells when it should be called again. On a tick logs are brought up to date too.
-func (g *guard) obey(now task.Boot, tick bool) (next task.Boot, running bool) {
+func (g *guard) obey(now task.Boot, awake time.Duration, tick bool) (next task.Boot, running bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	next = now.Add(pollInterval)
@@ -83,6 +88,10 @@ func (g *guard) obey(now task.Boot, tick bool) (next task.Boot, running bool) {
 			g.kill(a)
 		case actTerm:
 			g.beginStop(a, reason, now)
+		case actNone:
+			if a.stalled(awake) {
+				g.beginStop(a, task.StopStalled, now)
+			}
 		}
 		if !a.killing {
 			next = min(next, a.nextDue())
@@ -95,11 +104,12 @@ func (g *guard) obey(now task.Boot, tick bool) (next task.Boot, running bool) {
 	return next, g.watching
 }
 
-// beginStop is called with mu held. A lost lease gives the grace that its deadlines have; a time-out gives the job's.
+// beginStop is called with mu held. A lost lease gives the grace that its deadlines have; a time-out and a stall
+// give the job's.
 func (g *guard) beginStop(a *guarded, reason task.StopReason, now task.Boot) {
 	a.reason = reason
 	a.stopKill = a.deadlines.Kill
-	if reason == task.StopTimeout {
+	if graceful(reason) {
 		a.stopKill = now.Add(a.launch.StopGrace.Duration())
 	}
 	if a.stopKill <= now {

@@ -80,7 +80,9 @@ func (g *guard) start(a *guarded) error {
 	}
 	a.output = newLogWriter(g.pack, a.x)
 	a.pipes = [2]*os.File{out, errR}
-	a.slot = g.cgroup.get()
+	if a.slot, err = g.cgroup.getLimited(a.launch.Limits); err != nil {
+		g.log.Warn("resource limits not set", "execution", a.x, "error", err)
+	}
 	g.forking.RLock()
 	err = g.fork(a, []*os.File{g.null, outW, errW})
 	g.forking.RUnlock()
@@ -100,7 +102,7 @@ func (g *guard) start(a *guarded) error {
 func (g *guard) noteBirth(a *guarded, c child) {
 	g.mu.Lock()
 	a.child, a.pid = c, c.pid
-	a.began = g.clock.Boot()
+	a.began, a.heard = g.clock.Boot(), g.clock.Awake()
 	if a.launch.Timeout > 0 {
 		a.timeoutAt = a.began.Add(a.launch.Timeout.Duration())
 	}
@@ -130,6 +132,7 @@ func (g *guard) read(a *guarded, f *os.File, s stream, p part) {
 	for {
 		n, err := f.Read(*buf)
 		if n > 0 {
+			g.heardFrom(a)
 			a.output.write(s, (*buf)[:n])
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -77,7 +77,8 @@ func (r *Runner) startGuard(build string) (string, error) {
 		return "", err
 	}
 	defer closeQuietly(ready)
-	c := guardConfig{dir: r.cfg.Dir, id: id, build: build, socket: r.guardSocket(id), idle: r.cfg.GuardIdle, cgroups: !r.cfg.NoCgroups}
+	c := guardConfig{dir: r.cfg.Dir, id: id, build: build, socket: r.guardSocket(id), idle: r.cfg.GuardIdle, cgroups: !r.cfg.NoCgroups,
+		cgroupBase: r.cgroups.dir}
 	cmd := exec.Command(r.cfg.Exe, append(r.cfg.GuardArgs, c.args()...)...)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = said, words, detached()
 	err = cmd.Start()

@@ -335,7 +335,7 @@ func bothWays(t *testing.T, test func(t *testing.T, change func(*Config))) {
 	t.Run("search", func(t *testing.T) { t.Parallel(); test(t, func(c *Config) { c.NoCgroups = true }) })
 	t.Run("cgroups", func(t *testing.T) {
 		t.Parallel()
-		if p := openCgroups("probe" + strings.ReplaceAll(t.Name(), "/", "-") + itoa(os.Getpid())); p == nil {
+		if p := openCgroups("", "probe"+strings.ReplaceAll(t.Name(), "/", "-")+itoa(os.Getpid())); p == nil {
 			t.Skip("no control groups of version 2 for us here")
 		} else {
 			p.close(func() {})

@@ -15,16 +15,23 @@ import (
 // dataError is the exit code that a broken LANJOBS_OUTPUT file counts as (sysexits EX_DATAERR): running it again would not help.
 const dataError = 65
 
-// outcomeOf turns what the guard saw into what is reported. It is pure.
+// outcomeOf turns what the guard saw into what is reported. It is pure. A Windows exit code has 32 bits without a sign
+// (0xC0000005 is an access violation); the ledger keeps 32 with one, as PowerShell shows them.
 func outcomeOf(e *exitRecord) task.Outcome {
-	o := task.Outcome{ExitCode: e.Code, Signal: e.Signal, RunMillis: e.RunMillis}
+	o := task.Outcome{ExitCode: int(int32(e.Code)), Signal: e.Signal, RunMillis: e.RunMillis}
 	switch {
+	case e.Unmet != "":
+		o.End, o.Message = task.EndUnmet, e.Unmet
 	case e.StartError != "":
 		o.End, o.Message = task.EndStartFailed, e.StartError
 	case e.GuardDied:
 		o.End, o.Message = task.EndLeaseLost, "its guard process died, so it was killed"
+	case e.Reason == task.StopStalled && e.Silent > 0:
+		o.End, o.Message = task.EndStalled, "no output, progress or checkpoint for "+length(e.Silent)
 	case e.Reason != "":
 		o.End, o.Message = e.Reason.End(), "stopped: "+string(e.Reason)
+	case e.OOM && e.MemoryMB > 0 && (e.Signal != 0 || e.Code != 0):
+		o.End, o.Message = task.EndOutOfMemory, "out of memory: limit "+memorySize(e.MemoryMB)
 	case e.Signal != 0 && e.OOM:
 		o.End, o.Message = task.EndOutOfMemory, fmt.Sprintf("killed by signal %d (out of memory)", e.Signal)
 	case e.Signal != 0:

@@ -14,7 +14,7 @@ import (
 
 // The runner's folder:
 //
-//	attempt/X/            LANJOBS_DIR of execution X, removed by Forget; beside it X.checkpoint, X.seq, X.output, X.stop, X.script
+//	attempt/X/            LANJOBS_DIR of execution X, removed by Forget; beside it X.checkpoint, X.seq, X.range, X.output, X.stop, X.script
 //	log/X.0 …             its output, kept until Sweep
 //	guard/ID.journal      what guard ID holds; ID.log its own words
 //	spare/                empty private directories of earlier attempts, to be used again
@@ -22,14 +22,14 @@ import (
 
 // paths are the places of one attempt.
 type paths struct {
-	dir, checkpoint, seq, output, stop, script, socket string
-	tainted                                            bool // some process would not die and may still stand in dir
+	dir, checkpoint, seq, rng, output, stop, script, socket string
+	tainted                                                 bool // some process would not die and may still stand in dir
 }
 
 func (r *Runner) paths(x task.ExecutionID) paths {
 	base := filepath.Join(r.cfg.Dir, "attempt", string(x))
 	return paths{
-		dir: base, checkpoint: base + ".checkpoint", seq: base + ".seq", output: base + ".output", stop: base + ".stop", script: base + ".script",
+		dir: base, checkpoint: base + ".checkpoint", seq: base + ".seq", rng: base + ".range", output: base + ".output", stop: base + ".stop", script: base + ".script",
 		socket: filepath.Join(r.sockets, string(x)),
 	}
 }
@@ -40,7 +40,7 @@ func (p paths) remove(spares *spareDirs) error {
 	if p.tainted || !spares.give(p.dir) {
 		errs = append(errs, os.RemoveAll(p.dir))
 	}
-	for _, name := range []string{p.checkpoint, p.seq, p.output, p.stop, p.script} {
+	for _, name := range []string{p.checkpoint, p.seq, p.rng, p.output, p.stop, p.script} {
 		if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 			errs = append(errs, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"lanjobs/task"
 )
@@ -25,8 +24,10 @@ type record struct {
 	Queue      string
 	Node       string
 	Workdir    string
-	URL        string `json:",omitempty"` // Windows: where its endpoint was, to be there again
-	Secret     string `json:",omitempty"`
+	// StallTimeout is here so that the endpoint knows whether anybody asks for signs of life.
+	StallTimeout task.Millis `json:",omitempty"`
+	URL          string      `json:",omitempty"` // Windows: where its endpoint was, to be there again
+	Secret       string      `json:",omitempty"`
 }
 
 func newRecord(a *task.Assignment, spec *task.Spec, node string) (*record, *task.StageSpec, error) {
@@ -34,10 +35,16 @@ func newRecord(a *task.Assignment, spec *task.Spec, node string) (*record, *task
 		return nil, nil, fmt.Errorf("assignment %s: job has no stage %d: %w", a.Execution(), a.Stage, task.ErrInvalid)
 	}
 	stage := &spec.Stages[a.Stage]
-	r := &record{Assignment: *a, JobName: spec.Name, Stage: stage.Name, Shards: stage.Shards, Queue: spec.Queue, Node: node}
+	r := &record{Assignment: *a, JobName: spec.Name, Stage: stage.Name, Shards: a.Of, Item: a.Item, Queue: spec.Queue, Node: node,
+		StallTimeout: stage.StallTimeout}
 	if a.Checkpoint != nil {
 		r.Assignment.Checkpoint = &task.Checkpoint{Seq: a.Checkpoint.Seq}
 	}
+	if a.Of > 0 {
+		return r, stage, nil
+	}
+	// A leader of before stages could get their shards late: the spec says it all.
+	r.Shards = stage.Shards
 	if len(stage.Items) > 0 {
 		if a.Shard < 0 || a.Shard >= len(stage.Items) {
 			return nil, nil, fmt.Errorf("assignment %s: stage has no item %d: %w", a.Execution(), a.Shard, task.ErrInvalid)
@@ -59,11 +66,17 @@ func (r *Runner) prepare(rec *record, stage *task.StageSpec, files []task.File, 
 			return nil, err
 		}
 	}
+	if err := r.checkPaths(stage.Paths); err != nil { // before anything that may be on one of them
+		return nil, err
+	}
 	v, err := buildEnv(r.base, r.cfg.Exe, stage, ownVars(rec, p))
 	if err != nil {
 		return nil, cannotStart(126, "%v", err)
 	}
 	dir := p.dir
+	if err := r.checkPrograms(stage.Programs, v, dir); err != nil {
+		return nil, err
+	}
 	if stage.Workdir != "" {
 		if dir, err = r.checkWorkdir(v.expand(stage.Workdir)); err != nil {
 			return nil, err
@@ -79,7 +92,7 @@ func (r *Runner) prepare(rec *record, stage *task.StageSpec, files []task.File, 
 		return nil, err
 	}
 	l := &launch{Path: program, Args: args, Env: v.environ(), Dir: dir, Mark: markName + "=" + p.dir, StopFile: p.stop,
-		Timeout: stage.Timeout, StopGrace: stage.Lease.StopGrace}
+		Timeout: stage.Timeout, StopGrace: stage.Lease.StopGrace, StallTimeout: stage.StallTimeout, Limits: limitsOf(stage.Resources)}
 	return l, noZeroBytes(l)
 }
 
@@ -124,9 +137,6 @@ func noZeroBytes(l *launch) error {
 	return nil
 }
 
-// workdirBound is how long a directory may take to answer: a dead network share would hold everything up for ever.
-const workdirBound = 10 * time.Second
-
 // checkWorkdir: an absolute directory that exists and may be entered; nothing is run elsewhere instead (C60).
 func (r *Runner) checkWorkdir(dir string) (string, error) {
 	switch {
@@ -135,20 +145,16 @@ func (r *Runner) checkWorkdir(dir string) (string, error) {
 	case !filepath.IsAbs(dir):
 		return "", cannotStart(126, "workdir %q is not an absolute path", dir)
 	}
-	answer := make(chan error, 1)
-	go func() { answer <- enterable(dir) }()
-	select {
-	case err := <-answer:
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return "", cannotStart(126, "no such directory %s on %s", dir, r.cfg.NodeName)
-		case err != nil:
-			return "", cannotStart(126, "workdir %s on %s: %v", dir, r.cfg.NodeName, reason(err))
-		}
-		return dir, nil
-	case <-r.clock.After(workdirBound):
-		return "", cannotStart(126, "workdir %s on %s does not answer for %s (a network share that is gone?)", dir, r.cfg.NodeName, workdirBound)
+	err := r.ask("workdir "+dir, func() error { return enterable(dir) })
+	switch {
+	case errors.Is(err, errNoAnswer):
+		return "", cannotStart(126, "workdir %s on %s does not answer for %s (a network share that is gone?)", dir, r.cfg.NodeName, answerBound)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", cannotStart(126, "no such directory %s on %s", dir, r.cfg.NodeName)
+	case err != nil:
+		return "", cannotStart(126, "workdir %s on %s: %v", dir, r.cfg.NodeName, reason(err))
 	}
+	return dir, nil
 }
 
 func enterable(dir string) error {

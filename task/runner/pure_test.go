@@ -69,6 +69,7 @@ func TestOutcomeOf(t *testing.T) {
 	}{
 		{exitRecord{}, task.EndExited, ""},
 		{exitRecord{Code: 137, OOM: true}, task.EndExited, "the kernel killed one of its processes: out of memory"},
+		{exitRecord{Code: -1073741819}, task.EndExited, ""},
 		{exitRecord{Signal: 11}, task.EndSignal, "killed by signal 11"},
 		{exitRecord{Signal: 9, OOM: true}, task.EndOutOfMemory, "killed by signal 9 (out of memory)"},
 		{exitRecord{Code: 127, StartError: "no"}, task.EndStartFailed, "no"},
@@ -81,6 +82,9 @@ func TestOutcomeOf(t *testing.T) {
 		if o := outcomeOf(&c.e); o.End != c.end || o.Message != c.text || o.ExitCode != c.e.Code || o.Signal != c.e.Signal {
 			t.Errorf("%+v: %+v", c.e, o)
 		}
+	}
+	if o := outcomeOf(&exitRecord{Code: 0xC0000005}); o.ExitCode != -1073741819 {
+		t.Errorf("an access violation on Windows: exit code %d", o.ExitCode)
 	}
 	long := outcomeOf(&exitRecord{StartError: strings.Repeat("ä ", 400)}).Message
 	if len(long) > task.MaxMessageLength || strings.Contains(long, "\ufffd") {

@@ -60,6 +60,8 @@ type Runner struct {
 	httpLog *log.Logger
 	doors   doors
 	spares  *spareDirs
+	probes  probes
+	cgroups cgroupBase
 
 	reception *reception
 	exits     chan Exit // bounded: whoever is slow to take them makes the deliverer wait, not the guard
@@ -137,12 +139,14 @@ func (r *Runner) open() error {
 		return err
 	}
 	r.doors.dir = r.sockets
+	r.openCgroups()
 	r.reception = newReception(r)
 	r.wg.Go(func() { _ = r.reception.server.Serve(r.reception) }) // ends with Close
 	if err := r.adopt(); err != nil {
 		return err
 	}
 	r.killStrays()
+	r.cgroups.sweep()
 	if err := r.findTrash(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,6 +84,23 @@ func (c *TaskClient) Progress(ctx context.Context, done, text string) error {
 	return err
 }
 
+// Range is what the shard works on, end exclusive.
+func (c *TaskClient) Range(ctx context.Context) (task.ShardRange, error) {
+	var now task.ShardRange
+	return now, c.getJSON(ctx, "range", &now)
+}
+
+// SetCursor says that nothing from cursor on is begun, and gets the range that the shard has from now on: its later part may have
+// been given to another machine.
+func (c *TaskClient) SetCursor(ctx context.Context, cursor int64) (task.ShardRange, error) {
+	var now task.ShardRange
+	r, err := c.do(ctx, http.MethodPut, "range", strconv.AppendInt(nil, cursor, 10), newRequest())
+	if err == nil {
+		err = json.Unmarshal(r.body, &now)
+	}
+	return now, err
+}
+
 // Lease asks the node, not the leader, whether the lease still holds. If less than need remains it is an error.
 func (c *TaskClient) Lease(ctx context.Context, need time.Duration) (LeaseInfo, error) {
 	var info LeaseInfo
@@ -121,7 +139,7 @@ func (c *TaskClient) Output(ctx context.Context, name, value string) error {
 	if err := checkOutput(task.KV{Name: name, Value: value}); err != nil {
 		return task.Explain(err)
 	}
-	_, err := c.do(ctx, http.MethodPut, "outputs/"+url.PathEscape(name), []byte(value), nil)
+	_, err := c.do(ctx, http.MethodPut, "outputs/"+url.PathEscape(name), []byte(value), newRequest())
 	return err
 }
 
@@ -160,7 +178,7 @@ func (c *TaskClient) StateGet(ctx context.Context, key string) (value []byte, ve
 
 // StatePut writes a key, if ifVersion is given only while it still has that version (0 = absent); else task.ErrConflict.
 func (c *TaskClient) StatePut(ctx context.Context, key string, value []byte, ifVersion *uint64) (version uint64, err error) {
-	h := http.Header{}
+	h := newRequest()
 	if ifVersion != nil {
 		h.Set("If-Match", etag(*ifVersion))
 	}
@@ -192,8 +210,15 @@ type taskReply struct {
 	body   []byte
 }
 
-// do sends a request and repeats it while nobody can answer. All requests may be repeated; only a conditional write whose first
-// answer was lost can then find its own change in the way.
+// newRequest names a write, so that its repeats by do are known for what they are: a conditional write whose answer was lost
+// does not find its own change in the way, and a late repeat does not bring an older value back.
+func newRequest() http.Header {
+	h := http.Header{}
+	h.Set(task.HeaderRequestID, rand.Text())
+	return h
+}
+
+// do sends a request and repeats it while nobody can answer.
 func (c *TaskClient) do(ctx context.Context, method, path string, body []byte, h http.Header) (*taskReply, error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		r, err := c.once(ctx, method, path, body, h)

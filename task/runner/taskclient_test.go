@@ -100,6 +100,19 @@ func TestTaskClientRepeats(t *testing.T) {
 	if seq, err := c.SaveCheckpoint(ctx, []byte("x")); seq != 1 || err != nil {
 		t.Errorf("after two refusals: %d %v", seq, err)
 	}
+	b.backend.set(func(f *fakeBackend) { f.noLeader = 2 })
+	zero := uint64(0)
+	if v, err := c.StatePut(ctx, "k", []byte("x"), &zero); v != 1 || err != nil {
+		t.Errorf("put after two refusals: %d %v", v, err)
+	}
+	b.backend.set(func(f *fakeBackend) { f.noLeader = 1 })
+	if err := c.Output(ctx, "n", "v"); err != nil {
+		t.Error(err)
+	}
+	// Each write has an id of its own and keeps it in its repeats.
+	if r := b.backend.requests; len(r) != 4 || r[0] == "" || r[0] != r[1] || r[1] != r[2] || r[3] == "" || r[3] == r[2] {
+		t.Errorf("request ids %q", r)
+	}
 	b.backend.set(func(f *fakeBackend) { f.noLeader, f.left = -1, 400*time.Millisecond })
 	begin := time.Now()
 	_, err := c.SaveCheckpoint(ctx, []byte("x"))

@@ -18,6 +18,10 @@ func ownVars(r *record, p paths) []task.KV {
 		scheduled = time.UnixMilli(a.ScheduledFor).UTC().Format(time.RFC3339)
 	}
 	item := splitItem(r.Item)
+	start, end := "", ""
+	if a.Range != nil {
+		start, end = strconv.FormatInt(a.Range.Start, 10), strconv.FormatInt(a.Range.End, 10)
+	}
 	out := []task.KV{
 		{Name: "LANJOBS", Value: "1"},
 		{Name: "LANJOBS_JOB_ID", Value: string(a.Job)},
@@ -29,6 +33,8 @@ func ownVars(r *record, p paths) []task.KV {
 		{Name: "LANJOBS_ITEM_NAME", Value: item.name},
 		{Name: "LANJOBS_ITEM_STEM", Value: item.stem},
 		{Name: "LANJOBS_ITEM_DIR", Value: item.dir},
+		{Name: "LANJOBS_RANGE_START", Value: start},
+		{Name: "LANJOBS_RANGE_END", Value: end}, // exclusive
 		{Name: "LANJOBS_ATTEMPT", Value: strconv.Itoa(a.Attempt)},
 		{Name: "LANJOBS_EXECUTION_ID", Value: string(a.Execution())},
 		{Name: "LANJOBS_FENCE", Value: strconv.FormatUint(uint64(a.Token), 10)},

@@ -24,6 +24,7 @@ const (
 	opExtend op = "extend" // agent → guard: later deadlines
 	opStop   op = "stop"   // agent → guard: end it for this reason
 	opList   op = "list"   // agent → guard: what do you hold?
+	opAlive  op = "alive"  // agent → guard: it showed progress or saved a checkpoint
 	opForget op = "forget" // agent → guard: drop an ended attempt
 	opBye    op = "bye"    // agent → guard: I leave on purpose; do not wait for me if you have nothing
 
@@ -58,6 +59,9 @@ type launch struct {
 	StopFile  string      `json:"stop_file"`
 	Timeout   task.Millis `json:"timeout,omitempty"`
 	StopGrace task.Millis `json:"stop_grace"`
+	// StallTimeout is how long it may be silent; 0 = for ever.
+	StallTimeout task.Millis `json:"stall_timeout,omitempty"`
+	Limits       limits      `json:"limits,omitzero"`
 }
 
 // hello is a guard's card.
@@ -79,6 +83,9 @@ type exitRecord struct {
 	Survivors  []int           `json:"survivors,omitempty"` // processes that would not die
 	Packed     *packPlace      `json:"packed,omitempty"`    // where its log is, if it has no files of its own
 	GuardDied  bool            `json:"guard_died,omitempty"`
+	Unmet      string          `json:"unmet,omitempty"`     // it never ran: this path or program is not there
+	Silent     task.Millis     `json:"silent,omitempty"`    // the stall_timeout that it was stopped for
+	MemoryMB   int             `json:"memory_mb,omitempty"` // the limit at which the kernel killed it; with OOM
 }
 
 // maxFrame bounds what one side believes of the other: a spec's items and environment are far below it.
