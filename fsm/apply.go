@@ -27,12 +27,15 @@ func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
 	if elapsed > 0 {
 		s.advance(elapsed)
 	}
+	s.purgeKeys()
 	results := make([]Result, len(b.Commands))
 	for i, c := range b.Commands {
 		results[i] = c.apply(s)
+		s.fireWaiting()
 	}
 	s.released.flush(s)
 	s.dropStaleWaits()
+	s.dropStaleExpiries()
 	s.tightenDue()
 	events := s.out
 	s.out = nil

@@ -25,6 +25,12 @@ func (c *CancelJob) apply(s *State) Result {
 	}
 	j.Cancelling, j.CancelGrace, j.CancelReason = true, length(c.Grace), clip(c.Reason, task.MaxMessageLength)
 	s.emit(task.Event{Kind: task.EventJobCancel, Job: j.ID, JobName: j.Spec.Name, Reason: j.CancelReason, By: clip(c.By, task.MaxMessageLength)})
+	s.stopJob(j)
+	return Result{Job: j.ID}
+}
+
+// stopJob cancels what waits of a job that is marked as cancelling, and ends it if nothing runs.
+func (s *State) stopJob(j *Job) {
 	// What waits first, all of it: a stage that ends now must find none left to open.
 	for i := range j.Stages {
 		s.cancelPending(j, i)
@@ -34,7 +40,6 @@ func (c *CancelJob) apply(s *State) Result {
 	}
 	s.endJob(j)
 	s.refreshReady(j)
-	return Result{Job: j.ID}
 }
 
 // cancelPending cancels the shards of a stage that are not with a node, and a stage that never opened.
@@ -55,7 +60,7 @@ func (s *State) cancelPending(j *Job, i int) {
 		st.Broken = true
 		s.setStageState(j, i, task.StageCancelled, j.CancelReason)
 	} else {
-		st.ready = newBitset(st.shards.n)
+		st.ready = newBitset(st.shards.n, j.Spec.ranks[i])
 	}
 }
 

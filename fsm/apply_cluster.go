@@ -91,12 +91,12 @@ func (c *RemoveToken) apply(s *State) Result {
 }
 
 // apply spends one use of a token for a new member. A repeat by the node that the token has admitted costs nothing; any
-// other token admits no member again, or its bearer could have a certificate in another's name.
+// other token admits no member again, and no other key, or its bearer could have a certificate in another's name.
 func (c *AdmitNode) apply(s *State) Result {
 	if s.Cluster.ID == "" {
 		return refuse(task.ErrConflict, "Run lanjobs init there first.", "this machine is not part of a cluster")
 	}
-	if !validID(c.Node) || len(c.Name) > maxIDLength {
+	if !validID(c.Node) || len(c.Name) > maxIDLength || len(c.Key) > maxIDLength {
 		return refuse(task.ErrInvalid, "", "a node needs an id and a name of at most %d bytes", maxIDLength)
 	}
 	i := -1
@@ -114,9 +114,12 @@ func (c *AdmitNode) apply(s *State) Result {
 		if i >= 0 && n.Admitted != s.tokens[i].ID {
 			return refuse(task.ErrConflict, newIdentityHint, "node %s is a member of %q already", n.Info.Name, s.Cluster.Name)
 		}
+		if len(n.Key) > 0 && !bytes.Equal(n.Key, c.Key) {
+			return refuse(task.ErrConflict, newIdentityHint, "node %s is a member of %q already, with another key", n.Info.Name, s.Cluster.Name)
+		}
 		return Result{Existed: true}
 	}
-	n := &Node{Info: task.NodeInfo{Name: c.Name}, WorkerOnly: c.Worker}
+	n := &Node{Info: task.NodeInfo{Name: c.Name}, WorkerOnly: c.Worker, Key: bytes.Clone(c.Key)}
 	e := task.Event{Kind: task.EventNodeJoin, Node: c.Node, NodeName: c.Name}
 	if i >= 0 {
 		t := *s.tokens[i]

@@ -27,8 +27,13 @@ func (c *Grant) apply(s *State) Result {
 	tokens := make([]task.Token, len(c.Shards))
 	first, last := -1, -1
 	st := &j.Stages[c.Stage]
+	var skipped skipGroup
 	for i, shard := range c.Shards {
-		if shard < 0 || shard >= st.shards.n || j.grantable(c.Stage) == 0 || !st.ready.has(shard) || len(s.held[place]) >= n.Info.Slots {
+		if shard < 0 || shard >= st.shards.n || j.grantable(c.Stage) == 0 || !st.ready.has(shard) || len(s.held[place]) >= n.Info.Slots || !s.queueTakes(j, shard, c) {
+			continue
+		}
+		if p := s.skipKnown(j, c.Stage, shard); p != nil { // it has succeeded elsewhere since the stage opened
+			skipped.add(s, j, c.Stage, shard, p.Job)
 			continue
 		}
 		token, ok := s.newToken()
@@ -42,16 +47,29 @@ func (c *Grant) apply(s *State) Result {
 		}
 		last = i
 	}
-	if first < 0 {
-		return Result{Tokens: tokens}
+	skipped.flush(s, j, c.Stage)
+	if first >= 0 {
+		s.emitGrant(j, c, n, tokens, first, last)
+		s.start(j)
 	}
+	s.stageProgress(j, c.Stage)
 	s.refreshReady(j)
-	s.emitGrant(j, c, n, tokens, first, last)
+	return Result{Tokens: tokens}
+}
+
+// queueTakes tells whether the job's queue has room for one lease more, and the shard may run on the node.
+func (s *State) queueTakes(j *Job, shard int, c *Grant) bool {
+	pin := j.PinnedTo(c.Stage, shard)
+	return j.queue.Room() > 0 && (pin == "" || pin == c.Node)
+}
+
+// start records that something of a job has begun to run.
+func (s *State) start(j *Job) {
 	if j.State == task.JobPending {
 		j.Started = s.Wall
 		s.setJobState(j, task.JobRunning, "")
+		s.startDeadline(j)
 	}
-	return Result{Tokens: tokens}
 }
 
 func (s *State) grant(j *Job, stage, shard int, place int32, token task.Token) {

@@ -52,7 +52,7 @@ func (c *RegisterNode) apply(s *State) Result {
 
 // checkInfo bounds what a node says of itself.
 func checkInfo(n *task.NodeInfo) bool {
-	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version)
+	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version) + len(n.Limits)
 	for _, sh := range n.Shells {
 		size += len(sh)
 	}
@@ -158,5 +158,8 @@ func (c *SetNode) apply(s *State) Result {
 	}
 	*s.mutNode(place) = n
 	s.emit(e)
+	if n.Gone != "" {
+		s.failGoneOf(c.Node)
+	}
 	return Result{}
 }

@@ -72,7 +72,7 @@ func (s *State) alreadyReported(ref task.ShardRef, t task.Token, from task.NodeI
 	if sh == nil {
 		return false
 	}
-	if sh.Token == t && sh.State == task.ShardSucceeded {
+	if sh.Token == t && sh.State == task.ShardSucceeded && sh.Skipped() == "" {
 		return s.nodes[sh.Node].Info.ID == from
 	}
 	for _, a := range sh.History() {

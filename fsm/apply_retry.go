@@ -22,6 +22,14 @@ func (c *RetryJob) apply(s *State) Result {
 	if j.Cancelling && !j.State.Final() {
 		return refuse(task.ErrConflict, "", "job %s is being cancelled: wait until its running shards have stopped", j.ID)
 	}
+	for i := range j.Stages {
+		if j.Stages[i].Stopping {
+			return refuse(task.ErrConflict, "", "stage %s of job %s is being stopped: wait until its running shards have ended", j.Spec.Stages[i].Name, j.ID)
+		}
+	}
+	if s.queueNamed(j.Spec.Queue) == nil {
+		return refuse(task.ErrConflict, "Make it: lanjobs queue set "+j.Queue(), "the queue %s of job %s was removed", j.Queue(), j.ID)
+	}
 	if c.Stage != "" && j.Spec.Stage(c.Stage) < 0 {
 		return refuse(task.ErrNotFound, "", "job %s has no stage %q", j.ID, clip(c.Stage, maxIDLength))
 	}
@@ -43,11 +51,13 @@ func (c *RetryJob) apply(s *State) Result {
 	}
 	j = s.mutJob(j.Seq)
 	j.remember(c.RequestID)
-	j.Cancelling, j.CancelReason, j.CancelGrace = false, "", 0
+	j.Cancelling, j.CancelReason, j.CancelGrace, j.Expired = false, "", 0, false
 	s.emit(task.Event{Kind: task.EventJobRetry, Job: j.ID, JobName: j.Spec.Name, Stage: c.Stage, By: clip(c.By, task.MaxMessageLength), Reason: itoa(n) + " shards"})
 	if j.State.Final() {
 		j.Ended, j.EndedLed = 0, 0
+		j.queue = s.queueNamed(j.Spec.Queue)
 		s.setJobState(j, task.JobRunning, "retry")
+		s.startDeadline(j)
 	}
 	for i := range j.Stages {
 		c.reset(s, j, i, again[i], chosen[i])
@@ -64,6 +74,10 @@ func (c *RetryJob) choose(j *Job) ([][]int, int) {
 			continue
 		}
 		st := &j.Stages[i]
+		if st.State == task.StageFailed && st.shards.n == 0 { // it got no shards when it opened
+			chosen[i] = []int{noShard}
+			n++
+		}
 		for _, r := range within(c.Shards, st.shards.n) {
 			for k := r.First; k <= r.Last; k++ {
 				state := st.shards.at(k).State
@@ -76,6 +90,9 @@ func (c *RetryJob) choose(j *Job) ([][]int, int) {
 	}
 	return chosen, n
 }
+
+// noShard stands for a stage that is to run again and has no shards.
+const noShard = -1
 
 // within gives ranges sorted, without overlap and within 0 … n-1, so that going through them visits each shard once; none = all.
 func within(rs []task.Range, n int) []task.Range {
@@ -131,11 +148,13 @@ func (c *RetryJob) reset(s *State, j *Job, i int, why again, chosen []int) {
 	switch {
 	case why == againNot || st.State == task.StageWaiting: // all of a waiting stage is pending
 		return
+	case why == againWhole && dynamic(&j.Spec.Stages[i]):
+		s.dropShards(j, i)
 	case why == againWhole:
 		for k := range st.shards.n {
 			s.resetShard(j, i, k, true)
 		}
-	default:
+	case chosen[0] != noShard:
 		for _, k := range chosen {
 			s.resetShard(j, i, k, c.FromStart)
 		}
@@ -146,7 +165,7 @@ func (c *RetryJob) reset(s *State, j *Job, i int, why again, chosen []int) {
 		}
 		return
 	}
-	st.Broken, st.ready = false, nil
+	st.Broken, st.ready, st.Reason = false, nil, ""
 	s.setStageState(j, i, task.StageWaiting, "retry")
 }
 
@@ -159,11 +178,14 @@ func (s *State) resetShard(j *Job, stage, shard int, fromStart bool) {
 	sh := s.mutShard(j, stage, shard)
 	if state == task.ShardSucceeded {
 		fromStart = true
-		s.record(j, sh, task.Outcome{End: task.EndExited}, false) // its place in the history, before its record starts anew
+		if sh.Skipped() == "" {
+			s.record(j, sh, task.Outcome{End: task.EndExited}, false) // its place in the history, before its record starts anew
+		}
+		s.forgetOwn(j, stage, shard)
 	}
 	if fromStart && sh.Extra != nil {
 		s.change(j, sh, func(x *Extra) {
-			x.Checkpoint, x.CheckpointAt, x.CheckpointBy, x.Outputs = task.Checkpoint{}, 0, 0, nil
+			x.Checkpoint, x.CheckpointAt, x.CheckpointBy, x.Outputs, x.SkippedBy = task.Checkpoint{}, 0, 0, nil, ""
 		})
 	}
 	sh.Fails, sh.Losses, sh.Defers, sh.Due = 0, 0, 0, 0

@@ -5,19 +5,21 @@ import "lanjobs/task"
 // endAttempt closes the current attempt of a leased shard: records it, frees the lease, and decides what follows (R27).
 func (s *State) endAttempt(j *Job, stage, shard int, sh *Shard, o task.Outcome, outputs []task.KV) {
 	st, spec := &j.Stages[stage], &j.Spec.Stages[stage]
-	s.dropLease(sh)
+	s.dropLease(j, sh)
 	sh.Ended = s.Clock
 	verdict := spec.Retry.Judge(o)
 	if verdict == task.VerdictSucceeded {
 		s.succeed(j, st, sh, outputs)
+		s.prove(j, stage, shard)
 	} else {
-		s.afterFailure(j, stage, sh, o, verdict)
+		s.afterFailure(j, stage, shard, sh, o, verdict)
 	}
 	switch sh.State {
 	case task.ShardPending:
 		s.enqueue(j, stage, shard, sh)
 	case task.ShardFailed:
-		s.emitShard(task.EventShardState, j, stage, shard, sh, task.Event{From: "running", To: "failed", Reason: deadReason(sh, spec, o, verdict)})
+		s.emitShard(task.EventShardState, j, stage, shard, sh, task.Event{From: "running", To: "failed", Reason: s.deadReason(j, stage, shard, sh, o, verdict)})
+		s.failFast(j, stage)
 	}
 	if sh.State.Done() {
 		s.stageProgress(j, stage)
@@ -33,7 +35,7 @@ func (s *State) succeed(j *Job, st *Stage, sh *Shard, outputs []task.KV) {
 		return
 	}
 	s.change(j, sh, func(x *Extra) {
-		x.Checkpoint.Data, x.puts = nil, nil // nobody resumes a done shard; the number stays for display
+		x.Checkpoint.Data, x.puts, x.HasCursor, x.Cursor, x.SplitWanted = nil, nil, false, 0, false // nobody resumes a done shard; the number stays for display
 		if outputs != nil {
 			x.Outputs = outputs
 		}
@@ -41,11 +43,12 @@ func (s *State) succeed(j *Job, st *Stage, sh *Shard, outputs []task.KV) {
 }
 
 // afterFailure records a failed attempt and moves the shard to pending, failed or cancelled.
-func (s *State) afterFailure(j *Job, stage int, sh *Shard, o task.Outcome, verdict task.Verdict) {
+func (s *State) afterFailure(j *Job, stage, shard int, sh *Shard, o task.Outcome, verdict task.Verdict) {
 	policy := j.Spec.Stages[stage].Retry
 	counted := false
 	to, wait := task.ShardPending, task.Millis(0)
 	switch verdict {
+	case task.VerdictUnmet:
 	case task.VerdictReassign, task.VerdictCancelled:
 		// A cancel that the cluster did not order is the machine's doing: run again. Only what a person or the system asked
 		// the machine for is free of charge, or a machine that misbehaves would have the shard for ever.
@@ -75,8 +78,11 @@ func (s *State) afterFailure(j *Job, stage int, sh *Shard, o task.Outcome, verdi
 			wait = policy.Wait(int(sh.Fails), uint64(sh.Token))
 		}
 	}
-	if j.Cancelling {
+	switch {
+	case j.Cancelling || j.Stages[stage].Stopping:
 		to = task.ShardCancelled
+	case to == task.ShardPending && s.pinGone(j, stage, shard):
+		to = task.ShardFailed
 	}
 	s.record(j, sh, o, counted)
 	s.move(&j.Stages[stage], sh, to)
@@ -96,16 +102,22 @@ func (s *State) record(j *Job, sh *Shard, o task.Outcome, counted bool) {
 	}
 	s.change(j, sh, func(x *Extra) {
 		h := x.History
+		if n := len(h); n > 0 && o.End == task.EndUnmet && h[n-1].Outcome.End == task.EndUnmet {
+			h = h[:n-1] // what was given back again and again must not push out what was tried
+		}
 		if len(h) >= keep {
 			h = h[len(h)-keep+1:]
 		}
 		x.History = append(h[:len(h):len(h)], r)
-		x.puts = nil
+		x.puts, x.HasCursor, x.Cursor, x.SplitWanted = nil, false, 0, false
 	})
 }
 
-func deadReason(sh *Shard, spec *task.StageSpec, o task.Outcome, v task.Verdict) string {
+func (s *State) deadReason(j *Job, stage, shard int, sh *Shard, o task.Outcome, v task.Verdict) string {
+	spec := &j.Spec.Stages[stage]
 	switch {
+	case s.pinGone(j, stage, shard):
+		return s.goneReason(j.PinnedTo(stage, shard))
 	case v == task.VerdictPermanent:
 		return o.String() + " is permanent (retry.permanent_on)"
 	case v == task.VerdictReassign || v == task.VerdictCancelled:

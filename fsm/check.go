@@ -15,6 +15,9 @@ func (s *State) Check() error {
 		c.waits[w] = true
 	}
 	c.nodes()
+	c.queues = map[string]*tally{}
+	c.schedules()
+	c.keys()
 	s.Jobs(func(j *Job) bool { c.job(j); return len(c.errs) < 20 })
 	if len(c.errs) == 0 {
 		c.sums()
@@ -24,12 +27,14 @@ func (s *State) Check() error {
 
 // checker gathers what is wrong, and what must add up.
 type checker struct {
-	s                          *State
-	errs                       []error
-	seen                       map[task.Token]bool // tokens of leased shards
-	waits                      map[wait]bool
-	jobs, live, shards, queued int
-	weight                     int64
+	s                  *State
+	errs               []error
+	seen               map[task.Token]bool // tokens of leased shards
+	waits              map[wait]bool
+	queues             map[string]*tally
+	jobs, live, shards int
+	runs               int // unfinished jobs of schedules
+	weight             int64
 }
 
 func (c *checker) fault(format string, args ...any) {
@@ -59,6 +64,7 @@ func (c *checker) job(j *Job) {
 	c.jobs++
 	if !j.State.Final() {
 		c.live++
+		c.unfinished(j)
 	}
 	if at, ok := s.jobAt[j.ID]; !ok || at != j.Seq || s.JobBySeq(j.Seq) != j {
 		c.fault("job %s is not at its place", j.ID)
@@ -72,7 +78,10 @@ func (c *checker) job(j *Job) {
 		weight += j.KV[i].weight()
 	}
 	for i := range j.Stages {
-		weight += c.stage(j, i)
+		weight += c.stage(j, i) + j.Stages[i].size()
+		if p := c.parts(j, i); p != "" {
+			c.fault("job %s, stage %d: %s", j.ID, i, p)
+		}
 		open = open || j.Stages[i].State == task.StageOpen
 		ready = ready || j.grantable(i) > 0
 		c.shards += j.Stages[i].shards.n
@@ -85,11 +94,11 @@ func (c *checker) job(j *Job) {
 	if !j.State.Final() && !open {
 		c.fault("job %s is %s but no stage is open: nothing can end it", j.ID, j.State)
 	}
-	ready = ready && !j.State.Final() && !j.Cancelling
+	ready = ready && !j.State.Final() && !j.Cancelling && !j.Paused
 	if ready {
-		c.queued++
+		c.tally(j.Queue()).ready++
 	}
-	if ready != s.ready.has(j.Spec.Priority, j.Seq) {
+	if j.queue != nil && ready != j.queue.ready.has(j.Priority, j.Seq) {
 		c.fault("job %s has something to grant: %v, which the queue does not say", j.ID, ready)
 	}
 	if weight != j.weight {
@@ -104,12 +113,14 @@ func (c *checker) sums() {
 	for _, sp := range s.specs {
 		c.weight += sp.weight() // a sum: no order
 	}
+	c.queueSums()
+	c.books()
 	for _, x := range []struct {
 		what      string
 		have, say int64
 	}{
 		{"jobs", int64(c.jobs), int64(len(s.jobAt))}, {"live jobs", int64(c.live), int64(s.live)}, {"shards", int64(c.shards), int64(s.shards)},
-		{"bytes", c.weight, s.weight}, {"leased shards", int64(len(c.seen)), int64(len(s.leases))}, {"jobs with something to grant", int64(c.queued), int64(s.ready.len())},
+		{"bytes", c.weight, s.weight}, {"leased shards", int64(len(c.seen)), int64(len(s.leases))}, {"runs of schedules", int64(c.runs), int64(s.countRuns())},
 	} {
 		if x.have != x.say {
 			c.fault("there are %d %s, %d are counted", x.have, x.what, x.say)
@@ -129,6 +140,9 @@ func (c *checker) stage(j *Job, si int) (weight int64) {
 			c.fault("%s/%s/%d is %s in a stage that is %s, token %d, due %d: %s", j.ID, spec.Name, k, sh.State, st.State, sh.Token, sh.Due, p)
 			return weight
 		}
+	}
+	if n := spec.Shards; st.shards.n < n || st.shards.n > n && !dynamic(spec) && spec.Range == nil {
+		c.fault("%s/%s has %d shards", j.ID, spec.Name, st.shards.n)
 	}
 	done := int(counts[task.ShardSucceeded] + counts[task.ShardFailed] + counts[task.ShardCancelled])
 	needed := false
@@ -153,6 +167,8 @@ func (c *checker) stage(j *Job, si int) (weight int64) {
 		problem = "a shard is lost"
 	case st.State == task.StageSucceeded && int(counts[task.ShardSucceeded]) != st.shards.n:
 		problem = "not all its shards succeeded"
+	case st.Stopping && (st.State != task.StageOpen || counts[task.ShardPending] > 0):
+		problem = "it is being stopped, and a shard still waits"
 	case spec.Parallelism > 0 && st.Active() > spec.Parallelism:
 		problem = fmt.Sprintf("%d shards run, %d may", st.Active(), spec.Parallelism)
 	}
@@ -176,6 +192,10 @@ func (c *checker) shard(j *Job, si, k int, sh *Shard, waits *int32, ready *int) 
 			return "that is not its lease"
 		}
 		c.seen[sh.Token] = true
+		c.tally(j.Queue()).leases++
+		if pin := j.PinnedTo(si, k); pin != "" && pin != s.nodes[sh.Node].Info.ID {
+			return "it runs where it may not"
+		}
 		if st.State != task.StageOpen {
 			return "nothing may run there"
 		}

@@ -11,7 +11,10 @@ import (
 
 var errShort = errors.New("data ends early or a length is wrong")
 
-type enc struct{ b []byte }
+type enc struct {
+	b     []byte
+	level int // of a snapshot: 1 leaves out what came later
+}
 
 func (e *enc) u64(v uint64)  { e.b = binary.AppendUvarint(e.b, v) }
 func (e *enc) i64(v int64)   { e.b = binary.AppendVarint(e.b, v) }
@@ -56,6 +59,7 @@ func list[T any](e *enc, vs []T, f func(*enc, T)) {
 type dec struct {
 	b     []byte
 	err   error
+	level int               // of a snapshot
 	words map[string]string // texts that come again and again, one copy each; nil = none
 }
 
@@ -151,7 +155,7 @@ func (d *dec) f64() float64 {
 
 // rec reads one record with f; what f leaves is skipped.
 func (d *dec) rec(f func(*dec)) {
-	sub := dec{b: d.raw(), words: d.words}
+	sub := dec{b: d.raw(), words: d.words, level: d.level}
 	if d.err != nil {
 		return
 	}

@@ -29,8 +29,11 @@ type Result struct {
 	TTLs    []task.Millis // Renew: one per token, 0 = lost
 	Codes   []string      // Report: one per report, "" = accepted
 	Version uint64        // Checkpoint: its number; PutState: the key's version; if refused as a conflict, what is there
-	Job     task.JobID    // SubmitJob: the job, new or found
+	Job     task.JobID    // SubmitJob: the job, new or found; FireSchedule: the job made or to be made, "" = skipped
 	Existed bool
+	// Schedule is set where a SubmitJob made or, with Existed, changed a schedule instead of a job.
+	Schedule string
+	Range    task.ShardRange // Cursor: what the shard works on from now on
 }
 
 type kind uint64
@@ -57,6 +60,14 @@ const (
 	kindRemoveToken   kind = 18
 	kindAdmitNode     kind = 19
 	kindNewGeneration kind = 20
+	kindFireSchedule  kind = 21
+	kindSkipSchedule  kind = 22
+	kindSetSchedule   kind = 23
+	kindSetQueue      kind = 24
+	kindSetJob        kind = 25
+	kindExpireJob     kind = 26
+	kindCursor        kind = 27
+	kindSplitShard    kind = 28
 )
 
 // InitCluster gives a state its cluster: id, name and the keys that members are issued from.
@@ -213,7 +224,8 @@ type AdmitNode struct {
 	TokenHash []byte
 	Node      task.NodeID
 	Name      string
-	Worker    bool // asked for by the joiner
+	Worker    bool   // asked for by the joiner
+	Key       []byte // hash of the public key that it is issued a certificate for: an id is that of one key
 }
 
 // NewGeneration raises the token generation after a lost quorum was recovered or a backup restored (I3).

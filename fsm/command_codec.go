@@ -136,9 +136,21 @@ var decoders = map[kind]func(*dec) Command{
 	},
 	kindRemoveToken: func(d *dec) Command { return &RemoveToken{ID: d.str(), By: d.str()} },
 	kindAdmitNode: func(d *dec) Command {
-		return &AdmitNode{TokenHash: d.raw(), Node: task.NodeID(d.str()), Name: d.str(), Worker: d.bool()}
+		c := &AdmitNode{TokenHash: d.raw(), Node: task.NodeID(d.str()), Name: d.str(), Worker: d.bool()}
+		if d.more() {
+			c.Key = d.raw()
+		}
+		return c
 	},
 	kindNewGeneration: func(d *dec) Command { return &NewGeneration{By: d.str(), Reason: d.str(), AtLeast: d.u64()} },
+	kindFireSchedule:  decFireSchedule,
+	kindSkipSchedule:  decSkipSchedule,
+	kindSetSchedule:   decSetSchedule,
+	kindSetQueue:      decSetQueue,
+	kindSetJob:        decSetJob,
+	kindExpireJob:     func(d *dec) Command { return &ExpireJob{Job: task.JobID(d.str())} },
+	kindCursor:        decCursor,
+	kindSplitShard:    func(d *dec) Command { return &SplitShard{Ref: decRef(d), Token: task.Token(d.u64())} },
 }
 
 func (*InitCluster) kind() kind   { return kindInitCluster }
@@ -265,5 +277,6 @@ func (c *AdmitNode) encode(e *enc) {
 	e.str(string(c.Node))
 	e.str(c.Name)
 	e.bool(c.Worker)
+	e.raw(c.Key)
 }
 func (c *NewGeneration) encode(e *enc) { e.str(c.By); e.str(c.Reason); e.u64(c.AtLeast) }

@@ -22,7 +22,7 @@ const compatDir = "../testdata/compat"
 
 func TestOldLogsAndSnapshotsGiveTheSameState(t *testing.T) {
 	if *update {
-		writeCompat(t, filepath.Join(compatDir, "v1"))
+		writeCompat(t, filepath.Join(compatDir, "v2"))
 	}
 	dirs, err := filepath.Glob(filepath.Join(compatDir, "v*"))
 	if err != nil || len(dirs) == 0 {
@@ -53,6 +53,9 @@ func TestOldLogsAndSnapshotsGiveTheSameState(t *testing.T) {
 				fmt.Fprintf(&digests, "%d %s\n", i+1, hex.EncodeToString(d[:]))
 			}
 			for k := range decoders {
+				if k >= kindFireSchedule && filepath.Base(dir) == "v1" {
+					continue
+				}
 				b, _ := DecodeBatch((&Batch{Commands: []Command{decoders[k](&dec{})}}).Encode())
 				if name := fmt.Sprintf("%T", b.Commands[0]); seen[name] == 0 {
 					t.Errorf("no accepted %s in the log", name)
@@ -218,6 +221,20 @@ func extended(t *testing.T, s *State, later func(*enc)) []byte {
 		return true
 	})
 	e.num(d.num())
+	if s.level() > 1 {
+		for range 3 { // queues, schedules, acts
+			n := d.u64()
+			e.u64(n)
+			for range n {
+				rec()
+			}
+		}
+		for d.bool() {
+			e.bool(true)
+			rec()
+		}
+		e.bool(false)
+	}
 	if d.err != nil || len(d.b) != 0 {
 		t.Fatal("this test does not know the snapshot's form any more", d.err)
 	}
@@ -260,7 +277,7 @@ func TestAnEntryOfALaterVersionStopsTheReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := buf.Bytes()
-	data[len(snapshotMagic)]++
+	data[len(snapshotMagic)] = snapshotVersion + 1
 	if _, err := Decode(data); !errors.Is(err, ErrUnknownCommand) {
 		t.Errorf("a snapshot of a later form: %v", err)
 	}

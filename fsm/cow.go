@@ -63,6 +63,20 @@ func (c *cow[T]) push(v T, epoch uint64) {
 	c.n++
 }
 
+// grow appends a zero record to an array, also to one made with a fixed size.
+func (c *cow[T]) grow(epoch uint64) {
+	if c.n == (c.first+len(c.pages))*pageSize {
+		c.pages = append(c.pages, nil)
+	}
+	c.n++
+	slot := &c.pages[len(c.pages)-1]
+	if need := c.n - (c.first+len(c.pages)-1)*pageSize; *slot != nil && need > len((*slot).recs) {
+		recs := make([]T, min(max(2*len((*slot).recs), need), pageSize))
+		copy(recs, (*slot).recs)
+		*slot = &page[T]{epoch, recs}
+	}
+}
+
 // freeze is a copy that later writes in a higher epoch do not touch.
 func (c *cow[T]) freeze() cow[T] {
 	f := *c

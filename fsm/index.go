@@ -13,7 +13,13 @@ func (s *State) index() {
 	if s.specs == nil {
 		s.specs = map[string]*Spec{}
 	}
-	s.leases, s.held, s.ready, s.waits, s.due = map[task.Token]*Lease{}, nil, readyQueue{}, nil, 0
+	s.leases, s.held, s.waits, s.due = map[task.Token]*Lease{}, nil, nil, 0
+	s.expiries, s.runs, s.keyAt, s.keyEnds = nil, map[string][]int{}, map[string]int{}, nil
+	for _, q := range s.queues {
+		q.Active, q.ready, q.users = 0, readyQueue{}, 0
+	}
+	s.addQueue(task.DefaultQueue)
+	s.booked = map[int32]Booked{}
 	s.live, s.shards, s.weight = 0, 0, 0
 	for _, sp := range s.specs {
 		s.weight += sp.weight() // a sum: no order
@@ -22,13 +28,21 @@ func (s *State) index() {
 		s.nodeAt[n.Info.ID] = int32(i)
 		s.held = append(s.held, map[task.Token]*Lease{})
 	}
+	for _, sc := range s.schedules {
+		s.addQueue(sc.Spec.queueName()).users++
+	}
+	s.indexKeys()
 	s.Jobs(func(j *Job) bool { s.indexJob(j); return true })
 }
 
 func (s *State) indexJob(j *Job) {
 	s.indexIDs(j)
-	if !j.State.Final() {
-		s.live++
+	if j.State.Final() {
+		j.queue = s.queueNamed(j.Spec.Queue)
+	} else {
+		j.queue = s.addQueue(j.Spec.queueName())
+		s.begin(j)
+		s.watch(j)
 	}
 	j.weight = 0
 	for i := range j.KV {
@@ -37,9 +51,10 @@ func (s *State) indexJob(j *Job) {
 	for si := range j.Stages {
 		st := &j.Stages[si]
 		s.shards += st.shards.n
+		s.weigh(j, st.size())
 		st.Waits, st.Counts, st.ready = 0, [task.ShardStates]int32{}, nil
 		if st.State == task.StageOpen {
-			st.ready = newBitset(st.shards.n)
+			st.ready = newBitset(st.shards.n, j.Spec.ranks[si])
 		}
 		for i := range st.shards.n {
 			sh := st.shards.at(i)
@@ -61,7 +76,7 @@ func (s *State) indexIDs(j *Job) {
 	if j.Request != "" {
 		s.byRequest[j.Request] = j.Seq
 	}
-	if k := j.Spec.IdempotencyKey; k != "" {
+	if k := j.Spec.IdempotencyKey; k != "" && j.Schedule == "" { // a run's key is its occurrence
 		s.byKey[k] = j.Seq
 	}
 }
@@ -70,24 +85,62 @@ func (s *State) addLease(j *Job, stage, shard int, sh *Shard) {
 	l := &Lease{Ref: task.ShardRef{Job: j.ID, Stage: stage, Shard: shard}, Seq: j.Seq, Token: sh.Token, Node: sh.Node}
 	s.leases[sh.Token] = l
 	s.held[sh.Node][sh.Token] = l
+	j.queue.Active++
+	s.book(l, 1)
 	if len(s.leases) == 1 || sh.Due < s.due {
 		s.due = sh.Due
 	}
 }
 
-func (s *State) dropLease(sh *Shard) {
+func (s *State) dropLease(j *Job, sh *Shard) {
+	j.queue.Active--
+	s.book(s.leases[sh.Token], -1)
 	delete(s.leases, sh.Token)
 	delete(s.held[sh.Node], sh.Token)
 }
 
-// Due is the earliest instant at which something falls due by itself: a lease deadline (or a little earlier) or a retry
-// time. ok is false when nothing is outstanding.
+// begin counts a job as unfinished.
+func (s *State) begin(j *Job) {
+	s.live++
+	j.queue.users++
+	if j.Schedule != "" {
+		runs := s.runs[j.Schedule]
+		i, _ := slices.BinarySearch(runs, j.Seq)
+		s.runs[j.Schedule] = slices.Insert(runs, i, j.Seq)
+	}
+}
+
+// finish undoes begin.
+func (s *State) finish(j *Job) {
+	s.live--
+	j.queue.users--
+	if j.Schedule == "" {
+		return
+	}
+	runs := s.runs[j.Schedule]
+	if i, found := slices.BinarySearch(runs, j.Seq); found {
+		runs = slices.Delete(runs, i, i+1)
+	}
+	s.runs[j.Schedule] = runs
+	if len(runs) == 0 {
+		delete(s.runs, j.Schedule)
+	}
+	s.over = append(s.over, j.Schedule)
+}
+
+// Due is the earliest instant at which something falls due by itself: a lease deadline (or a little earlier), a retry time, or
+// a job's start_within or deadline. ok is false when nothing is outstanding.
 func (s *State) Due() (at task.Instant, ok bool) {
 	if len(s.leases) > 0 {
 		at, ok = s.due, true
 	}
 	if len(s.waits) > 0 && (!ok || s.waits[0].due < at) {
 		at, ok = s.waits[0].due, true
+	}
+	if len(s.expiries) > 0 {
+		if due := s.Clock.Add(max(s.expiries[0].at-s.Led, 0)); !ok || due < at {
+			at, ok = due, true
+		}
 	}
 	return at, ok
 }

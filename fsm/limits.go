@@ -87,7 +87,10 @@ func (x *Extra) weight() int64 {
 	if x == nil {
 		return 0
 	}
-	n := len(x.Checkpoint.Data)
+	n := len(x.Checkpoint.Data) + len(x.SkippedBy)
+	if x.Range != nil {
+		n += rangeWeight
+	}
 	for _, kv := range x.Outputs {
 		n += len(kv.Name) + len(kv.Value)
 	}

@@ -151,7 +151,13 @@ func withoutPointers(s string) string {
 func answerOf(c Command, r Result) string {
 	switch c.(type) {
 	case *SubmitJob:
+		return string(r.Job) + r.Schedule
+	case *FireSchedule:
 		return string(r.Job)
+	case *Cursor:
+		if r.Err == nil {
+			return fmt.Sprint(r.Range)
+		}
 	case *Grant, *RegisterNode:
 		if r.Err == nil {
 			return fmt.Sprint(r.Tokens)

@@ -50,6 +50,28 @@ func TestAJoinTokenAdmitsNobodyInAnothersName(t *testing.T) {
 	}
 }
 
+// TestAnIDIsThatOfOneKey: a token may be known to several, and a certificate is issued for the key that comes with it.
+func TestAnIDIsThatOfOneKey(t *testing.T) {
+	l := cluster(t)
+	join := &AdmitNode{TokenHash: []byte("h1"), Node: "b", Name: "b", Key: []byte("key of b")}
+	l.ok(0, join)
+	thief := &AdmitNode{TokenHash: []byte("h1"), Node: "b", Name: "b", Key: []byte("key of a thief")}
+	for _, c := range []*AdmitNode{thief, {TokenHash: []byte("h1"), Node: "b"}, {Node: "b", Key: thief.Key}} {
+		if r, ev := l.do(0, c); r[0].Err == nil || !strings.Contains(r[0].Err.Error(), "another key") || len(ev) != 0 {
+			t.Errorf("%+v: %+v", c, r[0])
+		}
+	}
+	if r := l.ok(0, join)[0]; !r.Existed {
+		t.Error("the same key was not known again")
+	}
+	if again := reread(t, l.s); string(again.Node("b").Key) != "key of b" {
+		t.Errorf("a snapshot keeps the key as %q", again.Node("b").Key)
+	}
+	if r, _ := l.do(0, &AdmitNode{Node: "x", Key: make([]byte, maxIDLength+1)}); r[0].Err == nil {
+		t.Error("a key of any length is kept")
+	}
+}
+
 func TestOnlyMembersRegister(t *testing.T) {
 	l := cluster(t)
 	if r, _ := l.do(0, node("b", 1)); r[0].Err == nil || l.s.Node("b") != nil {

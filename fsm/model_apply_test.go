@@ -10,7 +10,7 @@ import (
 
 // apply does a command in the model and tells what its answer must be: whether it is accepted, and the answer's lists as text.
 func (m *model) apply(c Command) (ok bool, answer string) {
-	defer m.settle()
+	defer m.fireWaiting()
 	switch c := c.(type) {
 	case *InitCluster:
 		m.cluster = true // every random history knows only one
@@ -60,7 +60,7 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 	case *CollectJobs:
 		for _, id := range c.Jobs {
 			j := m.jobs[id]
-			window := j != nil && j.spec.IdempotencyKey != "" && m.led-j.submitted < j.spec.IdempotencyWindow
+			window := j != nil && j.spec.IdempotencyKey != "" && j.schedule == "" && m.led-j.submitted < j.spec.IdempotencyWindow
 			if j != nil && j.final && m.led-j.ended >= j.spec.Retain && m.led-j.submitted >= requestWindow && !window {
 				delete(m.jobs, id)
 				delete(m.byReq, j.request)
@@ -77,6 +77,7 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 		for _, t := range c.Tokens {
 			if ref, sh := m.find(t); sh != nil && sh.due <= m.clock {
 				m.end(ref, sh, task.Outcome{End: task.EndLeaseExpired})
+				m.progress(ref.Job)
 			}
 		}
 		return true, ""
@@ -106,7 +107,7 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 	case *PutState:
 		return m.putState(c)
 	}
-	panic("no such command")
+	return m.applyMore(c)
 }
 
 func (sh *mShard) put(kv task.KV) {
@@ -133,8 +134,9 @@ func (m *model) register(c *RegisterNode) (bool, string) {
 	if n == nil {
 		n = &mNode{}
 		m.nodes[c.Info.ID] = n
+		m.order = append(m.order, c.Info.ID)
 	}
-	var kept []task.Token
+	var kept, gone []task.Token
 	m.each(func(r task.ShardRef, sh *mShard) {
 		if !sh.leased() || sh.node != c.Info.ID {
 			return
@@ -142,10 +144,17 @@ func (m *model) register(c *RegisterNode) (bool, string) {
 		if slices.Contains(c.Held, sh.token) {
 			kept = append(kept, sh.token)
 		} else if c.Incarnation > n.inc {
-			m.end(r, sh, task.Outcome{End: task.EndNodeRestarted})
+			gone = append(gone, sh.token)
 		}
 	})
 	n.inc, n.slots, n.online = c.Incarnation, c.Info.Slots, true
+	n.labels = c.Info.Labels
+	slices.Sort(gone)
+	for _, t := range gone {
+		ref, sh := m.find(t)
+		m.end(ref, sh, task.Outcome{End: task.EndNodeRestarted})
+		m.progress(ref.Job)
+	}
 	slices.Sort(kept)
 	return true, fmt.Sprint(kept)
 }
@@ -162,7 +171,13 @@ func (m *model) setNode(c *SetNode) bool {
 		n.drains = false
 	case NodeRemove, NodeLeave:
 		n.gone, n.online = true, false
+		for id := range m.jobs {
+			m.failGone(id)
+		}
 	case NodeLabel:
+		for _, kv := range c.Labels {
+			n.extra = setKV(n.extra, kv)
+		}
 	default:
 		return false
 	}
@@ -175,9 +190,9 @@ func (m *model) admit(c *AdmitNode) bool {
 		return false
 	}
 	if n := m.nodes[c.Node]; n != nil {
-		return !n.gone && (len(c.TokenHash) == 0 || n.token == j.id)
+		return !n.gone && (len(c.TokenHash) == 0 || n.token == j.id) && (n.key == "" || n.key == string(c.Key))
 	}
-	n := &mNode{}
+	n := &mNode{key: string(c.Key)}
 	if j != nil {
 		if j.uses == 0 {
 			return false
@@ -186,6 +201,7 @@ func (m *model) admit(c *AdmitNode) bool {
 		n.token = j.id
 	}
 	m.nodes[c.Node] = n
+	m.order = append(m.order, c.Node)
 	return true
 }
 
@@ -194,24 +210,39 @@ func (m *model) submit(c *SubmitJob) (bool, string) {
 		return true, string(id)
 	}
 	spec := m.specOf(c)
+	if spec != nil && spec.Schedule != nil {
+		return m.submitSchedule(c, spec)
+	}
 	if m.jobs[c.Job] != nil || spec == nil {
 		return false, ""
 	}
 	for id, j := range m.jobs { // at most one is within its window
-		if k := spec.IdempotencyKey; k != "" && j.spec.IdempotencyKey == k && m.led-j.submitted < j.spec.IdempotencyWindow {
+		if k := spec.IdempotencyKey; k != "" && j.schedule == "" && j.spec.IdempotencyKey == k && m.led-j.submitted < j.spec.IdempotencyWindow {
 			return j.digest == string(c.Digest), string(id)
 		}
 	}
-	j := &mJob{spec: spec, digest: string(c.Digest), request: c.RequestID, submitted: m.led, acts: map[task.RequestID]bool{}, kv: map[string]mValue{}}
-	for _, st := range spec.Stages {
-		var shards []*mShard
-		for range st.Shards {
-			shards = append(shards, &mShard{state: "pending", reported: map[task.Token]task.NodeID{}})
-		}
-		j.stages = append(j.stages, mStage{shards: shards})
+	if m.queues[queueOf(spec)] == nil {
+		return false, ""
 	}
-	m.jobs[c.Job], m.byReq[c.RequestID] = j, c.Job
+	m.byReq[c.RequestID] = c.Job
+	m.addJob(c.Job, &mJob{spec: spec, digest: string(c.Digest), request: c.RequestID})
 	return true, string(c.Job)
+}
+
+func (m *model) addJob(id task.JobID, j *mJob) {
+	j.submitted, j.acts, j.kv, j.priority, j.queue = m.led, map[task.RequestID]bool{}, map[string]mValue{}, j.spec.Priority, queueOf(j.spec)
+	for _, st := range j.spec.Stages {
+		j.stages = append(j.stages, mStage{shards: freshShards(st.Shards)})
+	}
+	m.jobs[id] = j
+	m.progress(id)
+}
+
+func freshShards(n int) (out []*mShard) {
+	for range n {
+		out = append(out, &mShard{state: "pending", reported: map[task.Token]task.NodeID{}})
+	}
+	return out
 }
 
 func (m *model) cancel(c *CancelJob) bool {
@@ -220,9 +251,13 @@ func (m *model) cancel(c *CancelJob) bool {
 		return j != nil
 	}
 	j.acts[c.RequestID] = true
-	if j.final || j.cancelling {
-		return true
+	if !j.final && !j.cancelling {
+		m.stop(j)
 	}
+	return true
+}
+
+func (m *model) stop(j *mJob) {
 	j.cancelling = true
 	var open []int
 	for i := range j.stages {
@@ -238,7 +273,6 @@ func (m *model) cancel(c *CancelJob) bool {
 			}
 		}
 	}
-	return true
 }
 
 func (m *model) retry(c *RetryJob) bool {
@@ -249,10 +283,21 @@ func (m *model) retry(c *RetryJob) bool {
 	if j.cancelling && !j.final || c.All && !j.final || c.Stage != "" && j.spec.Stage(c.Stage) < 0 {
 		return false
 	}
+	for i := range j.stages {
+		if c, _ := j.class(i); c == "open" && j.stages[i].stopping {
+			return false
+		}
+	}
+	if m.queues[j.queue] == nil {
+		return false
+	}
 	var some, whole = make([]map[int]bool, len(j.stages)), make([]bool, len(j.stages))
 	any := false
 	for i := range j.stages {
 		some[i] = map[int]bool{}
+		if j.stages[i].none == "bad" && (c.Stage == "" || c.Stage == j.spec.Stages[i].Name) {
+			some[i][noShard], any = true, true
+		}
 		for k, sh := range j.stages[i].shards {
 			in := len(c.Shards) == 0
 			for _, r := range c.Shards {
@@ -277,10 +322,26 @@ func (m *model) retry(c *RetryJob) bool {
 	if !any {
 		return false
 	}
-	j.acts[c.RequestID], j.cancelling = true, false
+	j.acts[c.RequestID], j.cancelling, j.expired = true, false, false
+	if j.final {
+		j.begun, j.started = true, m.led
+	}
 	for i := range j.stages {
+		st, id := &j.stages[i], c.Job
+		cl, _ := j.class(i)
 		if whole[i] || len(some[i]) > 0 {
-			j.stages[i].cancelled = false
+			st.cancelled, st.none = false, ""
+			if cl != "open" {
+				st.opened = false
+			}
+		}
+		if spec := &j.spec.Stages[i]; whole[i] && dynamic(spec) {
+			for k, sh := range st.shards {
+				if sh.state == "done" {
+					m.forgetOwn(task.ShardRef{Job: id, Stage: i, Shard: k})
+				}
+			}
+			st.shards, st.items, st.pins = nil, nil, nil
 		}
 		for k, sh := range j.stages[i].shards {
 			if !sh.isDone() || !whole[i] && !some[i][k] {
@@ -289,9 +350,17 @@ func (m *model) retry(c *RetryJob) bool {
 			if whole[i] || c.FromStart || sh.state == "done" {
 				sh.seq, sh.data, sh.outputs = 0, "", nil
 			}
+			if sh.state == "done" {
+				m.forgetOwn(task.ShardRef{Job: id, Stage: i, Shard: k})
+				if sh.skipped == "" {
+					sh.unmet = 0
+				}
+				sh.skipped = ""
+			}
 			sh.state, sh.due, sh.fails, sh.losses, sh.defers = "pending", 0, 0, 0, 0
 		}
 	}
+	m.progress(c.Job)
 	return true
 }
 
@@ -307,8 +376,15 @@ func (m *model) grant(c *Grant) (bool, string) {
 		sh := m.shard(task.ShardRef{Job: c.Job, Stage: c.Stage, Shard: k})
 		class, _ := j.class(c.Stage)
 		if sh == nil || class != "open" || sh.state != "pending" || sh.due > m.clock || m.heldBy(c.Node) >= n.slots ||
-			spec.Parallelism > 0 && st.count((*mShard).leased) >= spec.Parallelism {
+			spec.Parallelism > 0 && st.count((*mShard).leased) >= spec.Parallelism ||
+			j.paused || !m.room(j.queue) || len(st.pins) > 0 && st.pins[k] != c.Node {
 			continue
+		}
+		if m.skipKnown(task.ShardRef{Job: c.Job, Stage: c.Stage, Shard: k}) {
+			continue
+		}
+		if !j.begun {
+			j.begun, j.started = true, m.led
 		}
 		m.n++
 		tokens[i] = task.Token(m.gen<<task.GenerationBits + m.n)
@@ -316,6 +392,7 @@ func (m *model) grant(c *Grant) (bool, string) {
 		sh.state, sh.token, sh.node, sh.due = "assigned", tokens[i], c.Node, m.clock.Add(min(spec.Lease.TTL, task.AssignTTL))
 		sh.tries++
 	}
+	m.progress(c.Job)
 	return true, fmt.Sprint(tokens)
 }
 
@@ -356,6 +433,7 @@ func (m *model) report(c *Report) (bool, string) {
 					sh.put(kv)
 				}
 			}
+			m.progress(r.Job)
 		case sh != nil && sh.reported[r.Token] == c.Node:
 		default:
 			codes[i] = "stale_token"

@@ -12,16 +12,22 @@ import (
 // model is what the laws say in plain words: maps, no pages, no sets, no heaps, and the state of stages and jobs worked out
 // anew each time from what their shards are. It was written from the requirements, not from Apply, and must stay far simpler.
 type model struct {
-	clock   task.Instant
-	led     task.Millis
-	cluster bool
-	tokens  []task.Token // all that were ever given
-	gen, n  uint64
-	nodes   map[task.NodeID]*mNode
-	joins   map[string]*mJoin // by hash
-	jobs    map[task.JobID]*mJob
-	byReq   map[task.RequestID]task.JobID
-	audited int // refusals of stale tokens that the audit log must show
+	clock     task.Instant
+	led       task.Millis
+	cluster   bool
+	tokens    []task.Token // all that were ever given
+	gen, n    uint64
+	nodes     map[task.NodeID]*mNode
+	joins     map[string]*mJoin // by hash
+	jobs      map[task.JobID]*mJob
+	byReq     map[task.RequestID]task.JobID
+	wall      int64
+	order     []task.NodeID // nodes by their places
+	queues    map[string]*mQueue
+	schedules map[string]*mSchedule
+	did       map[task.RequestID]mAct // acts on queues and schedules
+	keys      map[string]mProof
+	audited   int // refusals of stale tokens that the audit log must show
 }
 
 type mNode struct {
@@ -29,7 +35,8 @@ type mNode struct {
 	slots          int
 	online, drains bool
 	gone           bool
-	token          string
+	token, key     string
+	labels, extra  []task.KV
 }
 
 type mJoin struct {
@@ -43,6 +50,12 @@ type mJob struct {
 	digest            string
 	request           task.RequestID
 	submitted, ended  task.Millis
+	started           task.Millis // what the deadline counts from
+	begun             bool        // something of it ran, or it was retried
+	expired, paused   bool
+	priority          int
+	queue, schedule   string
+	due               int64
 	cancelling, final bool
 	acts              map[task.RequestID]bool
 	kv                map[string]mValue
@@ -58,6 +71,11 @@ type mValue struct {
 type mStage struct {
 	shards    []*mShard
 	cancelled bool // a cancel met it before its end
+	opened    bool
+	none      string // "good" or "bad": it got no shards when it opened
+	stopping  bool
+	items     []string
+	pins      []task.NodeID
 }
 
 type mShard struct {
@@ -71,16 +89,24 @@ type mShard struct {
 	outputs                      map[string]string
 	reported                     map[task.Token]task.NodeID
 	puts                         map[task.RequestID]uint64
+	part                         *task.ShardRange
+	cursor                       *int64
+	wanted                       bool
+	skipped                      task.JobID
+	unmet                        task.Token // of the last recorded attempt, if that was given back
 }
 
 func newModel() *model {
-	return &model{nodes: map[task.NodeID]*mNode{}, joins: map[string]*mJoin{}, jobs: map[task.JobID]*mJob{}, byReq: map[task.RequestID]task.JobID{}}
+	return &model{nodes: map[task.NodeID]*mNode{}, joins: map[string]*mJoin{}, jobs: map[task.JobID]*mJob{}, byReq: map[task.RequestID]task.JobID{},
+		queues: map[string]*mQueue{task.DefaultQueue: {}}, schedules: map[string]*mSchedule{}, did: map[task.RequestID]mAct{}, keys: map[string]mProof{}}
 }
 
 func (m *model) advance(b *Batch) {
 	e := min(b.Elapsed, MaxElapsed)
 	m.clock += task.Instant(e)
 	m.led += e + b.Idle
+	m.wall = b.Wall
+	maps.DeleteFunc(m.keys, func(_ string, p mProof) bool { return p.until <= m.led })
 }
 
 // isDone tells whether a shard needs no more work.
@@ -103,7 +129,13 @@ func (st *mStage) count(is func(*mShard) bool) (n int) {
 // whether what follows on success must not follow.
 func (j *mJob) class(i int) (class string, broken bool) {
 	st, spec := &j.stages[i], &j.spec.Stages[i]
-	if st.count((*mShard).isDone) == len(st.shards) {
+	switch {
+	case st.none != "":
+		return st.none, st.none == "bad"
+	case st.cancelled && len(st.shards) == 0:
+		return "bad", true
+	}
+	if len(st.shards) > 0 && st.count((*mShard).isDone) == len(st.shards) {
 		good := st.count(func(sh *mShard) bool { return sh.state == "done" })
 		cancelled := st.cancelled && st.count(func(sh *mShard) bool { return sh.state == "cancelled" }) > 0
 		if !cancelled && good >= spec.Success.Needed(len(st.shards)) {
@@ -188,9 +220,17 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 	j := m.jobs[ref.Job]
 	p := j.spec.Stages[ref.Stage].Retry
 	sh.due, sh.puts = 0, nil
+	sh.cursor, sh.wanted = nil, false
 	if o.End == task.EndExited && o.ExitCode == 0 {
 		sh.state, sh.data = "done", ""
+		m.prove(ref)
 		return
+	}
+	if o.End == task.EndUnmet && sh.unmet != 0 {
+		delete(sh.reported, sh.unmet)
+	}
+	if sh.unmet = 0; o.End == task.EndUnmet {
+		sh.unmet = sh.token
 	}
 	v := p.Judge(o)
 	if v == task.VerdictDefer && sh.defers == task.MaxDefers {
@@ -198,6 +238,7 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 	}
 	sh.state = "pending"
 	switch v {
+	case task.VerdictUnmet:
 	case task.VerdictDefer:
 		sh.defers++
 		sh.due = m.clock.Add(p.Wait(1, 0))
@@ -218,8 +259,12 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 			sh.state = "dead"
 		}
 	}
-	if j.cancelling {
+	st := &j.stages[ref.Stage]
+	switch {
+	case j.cancelling || st.stopping:
 		sh.state = "cancelled"
+	case sh.state == "pending" && m.pinGone(st, ref.Shard):
+		sh.state = "dead"
 	}
 	if sh.state != "pending" || sh.due == m.clock {
 		sh.due = 0
@@ -231,6 +276,11 @@ func (m *model) settle() {
 	for _, j := range m.jobs {
 		if over := j.over(); over != j.final {
 			j.final, j.ended = over, m.led
+		}
+		for i := range j.stages {
+			if c, _ := j.class(i); c != "open" {
+				j.stages[i].stopping = false
+			}
 		}
 	}
 }
@@ -250,6 +300,9 @@ func (m *model) compare(s *State) error {
 	if len(s.Nodes()) != len(m.nodes) || len(s.jobAt) != len(m.jobs) {
 		return fmt.Errorf("%d nodes, %d jobs, model %d, %d", len(s.Nodes()), len(s.jobAt), len(m.nodes), len(m.jobs))
 	}
+	if err := m.compareMore(s); err != nil {
+		return err
+	}
 	for id, j := range m.jobs {
 		if err := j.compare(s.Job(id)); err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
@@ -261,6 +314,9 @@ func (m *model) compare(s *State) error {
 func (m *mJob) compare(j *Job) error {
 	if j == nil || j.Cancelling != m.cancelling || j.State.Final() != m.final {
 		return fmt.Errorf("%+v, model cancelling %v, final %v", j, m.cancelling, m.final)
+	}
+	if j.Expired != m.expired || j.Paused != m.paused || j.Priority != m.priority || j.Schedule != m.schedule || j.ScheduledFor != m.due || (j.State == task.JobPending) != (!m.begun && !m.final) {
+		return fmt.Errorf("%+v, model %+v", j, m)
 	}
 	if len(j.KV) != len(m.kv) {
 		return fmt.Errorf("%d keys, model %d", len(j.KV), len(m.kv))
@@ -275,7 +331,13 @@ func (m *mJob) compare(j *Job) error {
 		if c, broken := m.class(i); classes[j.Stages[i].State] != c || (j.Stages[i].Broken != broken) {
 			return fmt.Errorf("stage %d is %s, broken %v, model %s, %v", i, j.Stages[i].State, j.Stages[i].Broken, c, broken)
 		}
+		if st := &m.stages[i]; j.Stages[i].Len() != len(st.shards) || j.Stages[i].Stopping != st.stopping {
+			return fmt.Errorf("stage %d has %d shards, stopping %v, model %d, %v", i, j.Stages[i].Len(), j.Stages[i].Stopping, len(st.shards), st.stopping)
+		}
 		for k, sh := range m.stages[i].shards {
+			if err := m.compareShard(j, i, k); err != nil {
+				return fmt.Errorf("stage %d shard %d: %w", i, k, err)
+			}
 			if err := sh.compare(j.Shard(i, k)); err != nil {
 				return fmt.Errorf("stage %d shard %d: %w", i, k, err)
 			}
@@ -312,7 +374,7 @@ func (m *model) specOf(c *SubmitJob) *task.Spec {
 		return nil
 	}
 	for _, st := range spec.Stages {
-		if st.Shards < 1 {
+		if st.Shards < 1 && !(st.Shards == 0 && (st.Broadcast || st.ShardsFrom != "")) {
 			return nil
 		}
 	}

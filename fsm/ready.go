@@ -1,10 +1,7 @@
 package fsm
 
 import (
-	"cmp"
 	"container/heap"
-	"math/bits"
-	"slices"
 
 	"lanjobs/task"
 )
@@ -56,10 +53,13 @@ func (s *State) dropStaleWaits() {
 	}
 }
 
-// refreshReady puts a job into the queue of those that have something to grant, or takes it out.
+// refreshReady puts a job among those of its queue that have something to grant, or takes it out.
 func (s *State) refreshReady(j *Job) {
+	if j.queue == nil {
+		return
+	}
 	want := false
-	if !j.State.Final() && !j.Cancelling {
+	if !j.State.Final() && !j.Cancelling && !j.Paused {
 		for i := range j.Stages {
 			if j.grantable(i) > 0 {
 				want = true
@@ -67,13 +67,13 @@ func (s *State) refreshReady(j *Job) {
 			}
 		}
 	}
-	s.ready.put(j.Spec.Priority, j.Seq, want)
+	j.queue.ready.put(j.Priority, j.Seq, want)
 }
 
 // grantable is how many shards of a stage may be granted now.
 func (j *Job) grantable(stage int) int {
 	st := &j.Stages[stage]
-	if st.State != task.StageOpen || st.ready == nil {
+	if st.State != task.StageOpen || st.ready == nil || j.Paused {
 		return 0
 	}
 	n := st.ready.n
@@ -92,65 +92,6 @@ func (j *Job) NextReady(stage, from int) int {
 		return b.next(from)
 	}
 	return -1
-}
-
-// Ready calls f for each job that has something to grant, highest priority first, then oldest, until f gives false.
-func (s *State) Ready(f func(*Job) bool) {
-	for p := len(s.ready) - 1; p >= 0; p-- {
-		for _, seq := range s.ready[p].seqs {
-			if seq >= 0 && !f(s.JobBySeq(int(seq))) {
-				return
-			}
-		}
-	}
-}
-
-// readyQueue holds the sequence numbers of jobs with something to grant, by priority.
-type readyQueue [101]seqList
-
-// seqList is an ascending list; a removed number is bit-inverted in place (so that it still sorts by its value) until the
-// list is compacted.
-type seqList struct {
-	seqs []int64
-	dead int
-}
-
-func (q *readyQueue) list(priority int) *seqList { return &q[min(max(priority, 0), len(q)-1)] }
-
-func (q *readyQueue) has(priority, seq int) bool {
-	l := q.list(priority)
-	i, found := l.find(seq)
-	return found && l.seqs[i] >= 0
-}
-
-func (q *readyQueue) len() (n int) {
-	for i := range q {
-		n += len(q[i].seqs) - q[i].dead
-	}
-	return n
-}
-
-func (l *seqList) find(seq int) (int, bool) {
-	return slices.BinarySearchFunc(l.seqs, int64(seq), func(v, w int64) int { return cmp.Compare(max(v, ^v), w) })
-}
-
-func (q *readyQueue) put(priority, seq int, want bool) {
-	l := q.list(priority)
-	i, found := l.find(seq)
-	switch {
-	case want && !found:
-		l.seqs = slices.Insert(l.seqs, i, int64(seq))
-	case want && l.seqs[i] < 0:
-		l.seqs[i] = int64(seq)
-		l.dead--
-	case !want && found && l.seqs[i] >= 0:
-		l.seqs[i] = ^int64(seq)
-		l.dead++
-		if l.dead > 32 && l.dead*2 > len(l.seqs) {
-			l.seqs = slices.DeleteFunc(l.seqs, func(v int64) bool { return v < 0 })
-			l.dead = 0
-		}
-	}
 }
 
 // wait is a pending shard that becomes ready at due.
@@ -173,65 +114,4 @@ func (h *waitHeap) Pop() any {
 	w := old[len(old)-1]
 	*h = old[:len(old)-1]
 	return w
-}
-
-// bitset is the set of ready shards of a stage.
-type bitset struct {
-	words []uint64
-	n     int
-	low   int // no bit is set in words below it
-}
-
-func newBitset(n int) *bitset { return &bitset{words: make([]uint64, (n+63)/64)} }
-
-// full sets the first n bits.
-func (b *bitset) full(n int) {
-	for i := range b.words {
-		b.words[i] = ^uint64(0)
-	}
-	if r := n % 64; r != 0 {
-		b.words[len(b.words)-1] = 1<<r - 1
-	}
-	b.n, b.low = n, 0
-}
-
-func (b *bitset) has(i int) bool { return b.words[i/64]&(1<<(i%64)) != 0 }
-
-func (b *bitset) set(i int) {
-	if !b.has(i) {
-		b.words[i/64] |= 1 << (i % 64)
-		b.n++
-		b.low = min(b.low, i/64)
-	}
-}
-
-func (b *bitset) clear(i int) {
-	if b.has(i) {
-		b.words[i/64] &^= 1 << (i % 64)
-		b.n--
-	}
-	if b.n == 0 {
-		b.low = len(b.words)
-		return
-	}
-	for b.words[b.low] == 0 {
-		b.low++
-	}
-}
-
-func (b *bitset) next(from int) int {
-	if b.n == 0 {
-		return -1
-	}
-	from = max(from, b.low*64)
-	for w := from / 64; w < len(b.words); w++ {
-		word := b.words[w]
-		if w == from/64 {
-			word &= ^uint64(0) << (from % 64)
-		}
-		if word != 0 {
-			return w*64 + bits.TrailingZeros64(word)
-		}
-	}
-	return -1
 }

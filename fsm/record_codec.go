@@ -40,6 +40,9 @@ func encInfo(e *enc, n task.NodeInfo) {
 		e.bool(n.Voter)
 		list(e, n.Labels, encKV)
 		list(e, n.Shells, (*enc).str)
+		if n.Limits != "" {
+			e.str(n.Limits)
+		}
 	})
 }
 
@@ -47,6 +50,9 @@ func decInfo(d *dec) (n task.NodeInfo) {
 	d.rec(func(d *dec) {
 		n = task.NodeInfo{ID: task.NodeID(d.str()), Name: d.str(), OS: d.str(), Arch: d.str(), CPUs: d.num(), MemoryMB: d.num(),
 			Version: d.str(), Level: d.num(), Slots: d.num(), Voter: d.bool(), Labels: decKVs(d), Shells: readList(d, (*dec).str)}
+		if d.more() {
+			n.Limits = d.str()
+		}
 	})
 	return n
 }

@@ -14,19 +14,24 @@ type Snapshot struct{ s State }
 // snapshotMagic and the version behind it open every snapshot.
 const (
 	snapshotMagic   = "LANJOBS\x01"
-	snapshotVersion = 1
+	snapshotVersion = 2 // also the highest level of state.level; a state that needs less is written in the form of 1
 )
 
 // Snapshot freezes the state in time proportional to its page tables, not to its shards.
 func (s *State) Snapshot() *Snapshot {
 	s.epoch++
 	f := State{Clock: s.Clock, Led: s.Led, Wall: s.Wall, Index: s.Index, Generation: s.Generation, Leader: s.Leader, Term: s.Term, nextToken: s.nextToken,
-		Cluster: s.Cluster, tokens: s.tokens, jobs: s.jobs.freeze()}
+		Cluster: s.Cluster, tokens: s.tokens, jobs: s.jobs.freeze(), keys: s.keys.freeze(), acts: s.acts}
 	f.nodes = append([]*Node(nil), s.nodes...)
+	f.schedules = append([]*Schedule(nil), s.schedules...)
+	for _, q := range s.queues {
+		f.queues = append(f.queues, &queue{Queue: q.Queue})
+	}
 	return &Snapshot{f}
 }
 
-// Write streams the snapshot: a head record, then counted records of nodes, join tokens, jobs and their shards.
+// Write streams the snapshot: a head record, then counted records of nodes, join tokens, jobs and their shards; from version 2
+// on also of queues, schedules, acts and shard keys.
 func (f *Snapshot) Write(to io.Writer) error { return f.s.write(to) }
 
 // Digest is the sha256 of the snapshot's bytes: equal on every replica that applied the same entries (I10). It only reads.
@@ -38,7 +43,7 @@ func (s *State) Digest() [sha256.Size]byte {
 
 func (s *State) write(to io.Writer) error {
 	w := bufio.NewWriterSize(to, 1<<18)
-	e := enc{b: make([]byte, 0, 1<<17)}
+	e := enc{b: make([]byte, 0, 1<<17), level: s.level()}
 	var err error
 	flush := func(limit int) bool {
 		if len(e.b) > limit && err == nil {
@@ -48,7 +53,7 @@ func (s *State) write(to io.Writer) error {
 		return err == nil
 	}
 	e.b = append(e.b, snapshotMagic...)
-	e.u64(snapshotVersion)
+	e.u64(uint64(e.level))
 	e.rec(s.encodeHead)
 	list(&e, s.nodes, func(e *enc, n *Node) { e.rec(n.encode) })
 	list(&e, s.tokens, func(e *enc, t *JoinToken) { e.rec(t.encode) })
@@ -69,6 +74,9 @@ func (s *State) write(to io.Writer) error {
 		return flush(1 << 16)
 	})
 	e.num(-1)
+	if e.level > 1 {
+		s.encodeMore(&e, specs, func() bool { return flush(1 << 16) })
+	}
 	if !flush(0) {
 		return err
 	}
@@ -102,22 +110,28 @@ func decode(data []byte) (*State, error) {
 		return nil, errors.New("not a lanjobs snapshot")
 	}
 	d := dec{b: data[len(snapshotMagic):], words: map[string]string{}}
-	if v := d.u64(); d.err == nil && v != snapshotVersion {
+	v := d.u64()
+	if d.err == nil && (v < 1 || v > snapshotVersion) {
 		return nil, fmt.Errorf("%w (snapshot format %d)", ErrUnknownCommand, v)
 	}
-	s := &State{epoch: 1, specs: map[string]*Spec{}}
+	d.level = int(v)
+	s := &State{epoch: 1, specs: map[string]*Spec{}, keys: newCowFrom[KeyProof](0, 0)}
 	d.rec(s.decodeHead)
 	s.nodes = readList(&d, func(d *dec) *Node { n := &Node{}; d.rec(n.decode); return n })
 	s.tokens = readList(&d, func(d *dec) *JoinToken { t := &JoinToken{}; d.rec(t.decode); return t })
-	return s, s.decodeJobs(&d)
+	var specs []*Spec
+	err := s.decodeJobs(&d, &specs)
+	if err == nil && d.level > 1 {
+		err = s.decodeMore(&d, &specs)
+	}
+	return s, err
 }
 
-func (s *State) decodeJobs(d *dec) error {
+func (s *State) decodeJobs(d *dec, specs *[]*Spec) error {
 	n := d.num()
 	if n < 0 || n > maxJobSeq {
 		return errShort
 	}
-	var specs []*Spec
 	for last := -1; ; {
 		seq := d.num()
 		if d.err != nil {
@@ -138,7 +152,7 @@ func (s *State) decodeJobs(d *dec) error {
 		last = seq
 		j := &Job{epoch: s.epoch, Seq: seq}
 		var err error
-		d.rec(func(d *dec) { err = j.decode(d, s, &specs) })
+		d.rec(func(d *dec) { err = j.decode(d, s, specs) })
 		if err == nil {
 			err = s.decodeShards(d, j)
 		}
@@ -153,7 +167,10 @@ func (s *State) decodeShards(d *dec, j *Job) error {
 	for i := range j.Stages {
 		st := &j.Stages[i]
 		n := j.Spec.Stages[i].Shards
-		if n > len(d.b) { // each takes a byte at least
+		if d.level > 1 {
+			n = st.shards.n
+		}
+		if n < 0 || n > len(d.b) { // each takes a byte at least
 			return errShort
 		}
 		st.shards = newCow[Shard](n)

@@ -43,11 +43,17 @@ func (n *Node) encode(e *enc) {
 	e.i64(n.Since)
 	e.str(n.Reason)
 	e.str(n.Admitted)
+	if e.level > 1 {
+		e.raw(n.Key)
+	}
 }
 
 func (n *Node) decode(d *dec) {
 	*n = Node{Info: decInfo(d), Incarnation: d.u64(), Online: d.bool(), Draining: d.bool(), DrainUntil: task.Instant(d.i64()),
 		Gone: NodeAction(d.str()), Extra: decKVs(d), WorkerOnly: d.bool(), Since: d.i64(), Reason: d.str(), Admitted: d.str()}
+	if d.level > 1 {
+		n.Key = cloneNil(d.raw())
+	}
 }
 
 func (t *JoinToken) encode(e *enc) {

@@ -11,16 +11,7 @@ import (
 // encode writes a job without its shards. A spec is written with the first job that has it; the others give its number.
 func (j *Job) encode(e *enc, specs map[*Spec]int) {
 	e.str(string(j.ID))
-	k, known := specs[j.Spec]
-	if !known {
-		k = len(specs)
-		specs[j.Spec] = k
-	}
-	e.num(k)
-	if !known {
-		e.str(j.Spec.JSON)
-		e.str(j.Spec.Digest)
-	}
+	j.Spec.encode(e, specs)
 	e.str(string(j.Request))
 	list(e, j.acts, func(e *enc, r task.RequestID) { e.str(string(r)) })
 	e.str(string(j.State))
@@ -37,9 +28,56 @@ func (j *Job) encode(e *enc, specs map[*Spec]int) {
 	list(e, j.KV, func(e *enc, k StateKey) {
 		e.rec(func(e *enc) { e.str(k.Key); e.u64(k.Version); e.raw(k.Value) })
 	})
-	list(e, j.Stages, func(e *enc, st Stage) {
-		e.rec(func(e *enc) { e.u64(uint64(st.State)); e.bool(st.Broken) })
-	})
+	list(e, j.Stages, func(e *enc, st Stage) { e.rec(st.encode) })
+	if e.level > 1 {
+		e.bool(j.Expired)
+		e.bool(j.Paused)
+		e.num(j.Priority)
+		e.str(j.Schedule)
+		e.i64(j.ScheduledFor)
+		e.str(j.Nominal)
+		e.i64(int64(j.StartedLed))
+	}
+}
+
+// encode writes the spec the first time, then its number.
+func (sp *Spec) encode(e *enc, specs map[*Spec]int) {
+	k, known := specs[sp]
+	if !known {
+		k = len(specs)
+		specs[sp] = k
+	}
+	e.num(k)
+	if !known {
+		e.str(sp.JSON)
+		e.str(sp.Digest)
+	}
+}
+
+func (st *Stage) encode(e *enc) {
+	e.u64(uint64(st.State))
+	e.bool(st.Broken)
+	if e.level > 1 {
+		e.num(st.shards.n)
+		e.bool(st.Stopping)
+		e.str(st.Reason)
+		list(e, st.Items, (*enc).str)
+		list(e, st.Pins, func(e *enc, id task.NodeID) { e.str(string(id)) })
+	}
+}
+
+func (st *Stage) decode(d *dec) {
+	state := d.u64()
+	if state > uint64(task.StageCancelled) {
+		d.fail()
+		return
+	}
+	st.State, st.Broken = task.StageState(state), d.bool()
+	if d.level > 1 {
+		st.shards.n, st.Stopping, st.Reason = d.num(), d.bool(), d.str()
+		st.Items = readList(d, (*dec).str)
+		st.Pins = readList(d, func(d *dec) task.NodeID { return task.NodeID(d.word()) })
+	}
 }
 
 func (j *Job) decode(d *dec, s *State, specs *[]*Spec) error {
@@ -60,16 +98,13 @@ func (j *Job) decode(d *dec, s *State, specs *[]*Spec) error {
 		return k
 	})
 	j.Stages = readList(d, func(d *dec) (st Stage) {
-		d.rec(func(d *dec) {
-			state := d.u64()
-			if state > uint64(task.StageCancelled) {
-				d.fail()
-				return
-			}
-			st.State, st.Broken = task.StageState(state), d.bool()
-		})
+		d.rec(st.decode)
 		return st
 	})
+	j.Priority = spec.Priority
+	if d.level > 1 {
+		j.Expired, j.Paused, j.Priority, j.Schedule, j.ScheduledFor, j.Nominal, j.StartedLed = d.bool(), d.bool(), d.num(), d.word(), d.i64(), d.str(), task.Millis(d.i64())
+	}
 	switch {
 	case d.err != nil:
 		return d.err
@@ -81,7 +116,7 @@ func (j *Job) decode(d *dec, s *State, specs *[]*Spec) error {
 	return nil
 }
 
-var jobStates = []task.JobState{task.JobPending, task.JobRunning, task.JobSucceeded, task.JobPartial, task.JobFailed, task.JobCancelled}
+var jobStates = []task.JobState{task.JobPending, task.JobRunning, task.JobSucceeded, task.JobPartial, task.JobFailed, task.JobCancelled, task.JobExpired}
 
 func (s *State) decodeSpec(d *dec, specs *[]*Spec) (*Spec, error) {
 	switch k := d.num(); {
@@ -153,6 +188,9 @@ func (sh *Shard) encode(e *enc) {
 		list(e, x.Outputs, encKV)
 		list(e, x.History, encAttempt)
 		list(e, x.puts, func(e *enc, p put) { e.str(string(p.request)); e.u64(p.version) })
+		if e.level > 1 {
+			x.encodeMore(e)
+		}
 	}
 }
 
@@ -183,9 +221,12 @@ func (sh *Shard) decode(d *dec, places int) {
 		x := &Extra{Checkpoint: task.Checkpoint{Seq: d.u64(), Data: cloneNil(d.raw())}, CheckpointAt: task.Instant(d.i64()), CheckpointBy: task.Token(d.u64())}
 		x.Outputs, x.History = decKVs(d), readList(d, decAttempt)
 		x.puts = readList(d, func(d *dec) put { return put{task.RequestID(d.str()), d.u64()} })
+		if d.level > 1 {
+			x.decodeMore(d)
+		}
 		sh.Extra = x
 	}
-	if sh.Token == 0 && (sh.State.Leased() || sh.State == task.ShardSucceeded || bits&hasRun != 0) {
+	if sh.Token == 0 && (sh.State.Leased() || sh.State == task.ShardSucceeded && sh.Skipped() == "" || bits&hasRun != 0) {
 		d.fail()
 	}
 }

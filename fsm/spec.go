@@ -40,12 +40,7 @@ func newSpec(text, digest string) (*Spec, string) {
 	if problem := checkSpec(&sp.Spec); problem != "" {
 		return nil, problem
 	}
-	sp.needs = make([][]int, len(sp.Stages))
-	for i := range sp.Stages {
-		for _, need := range sp.Stages[i].Needs {
-			sp.needs[i] = append(sp.needs[i], sp.Stage(need))
-		}
-	}
+	sp.derive()
 	return sp, ""
 }
 
@@ -71,10 +66,15 @@ func checkSpec(sp *task.Spec) string {
 		return "its name or idempotency key is too long"
 	case sp.Priority < 0 || sp.Priority > 100:
 		return "priority is not from 0 to 100"
-	case outside(sp.Retain) || outside(sp.IdempotencyWindow):
+	case outside(sp.Retain) || outside(sp.IdempotencyWindow) || outside(sp.Deadline) || outside(sp.StartWithin):
 		return "a length of time is out of bounds"
 	case len(sp.Stages) == 0 || len(sp.Stages) > task.MaxStages:
 		return "between 1 and " + itoa(task.MaxStages) + " stages are needed"
+	}
+	if sp.Schedule != nil {
+		if p := checkSchedule(sp); p != "" {
+			return "schedule: " + p
+		}
 	}
 	total := 0
 	for i := range sp.Stages {
@@ -82,7 +82,7 @@ func checkSpec(sp *task.Spec) string {
 		if st.Name == "" || len(st.Name) > maxIDLength || sp.Stage(st.Name) != i {
 			return "stage " + itoa(i+1) + " has no name of its own"
 		}
-		if st.Shards < 1 || st.Shards > task.MaxShards-total {
+		if st.Shards < 1 && !dynamic(st) || st.Shards > task.MaxShards-total {
 			return "stage " + st.Name + ": between 1 and " + itoa(task.MaxShards) + " shards are allowed in a job"
 		}
 		total += st.Shards
@@ -103,7 +103,7 @@ func checkStage(sp *task.Spec, i int) string {
 		return "parallelism out of bounds"
 	case st.Lease.TTL < task.MinTTL || st.Lease.TTL > task.MaxTTL:
 		return "lease.ttl out of bounds"
-	case outside(st.Lease.Heartbeat) || outside(st.Lease.StopGrace) || outside(st.Timeout):
+	case outside(st.Lease.Heartbeat) || outside(st.Lease.StopGrace) || outside(st.Timeout) || outside(st.StallTimeout):
 		return "a length of time is out of bounds"
 	case st.Lease.MaxRenewFailures < 0 || st.Lease.MaxRenewFailures > maxRetries:
 		return "max_renew_failures out of bounds"
@@ -125,7 +125,7 @@ func checkStage(sp *task.Spec, i int) string {
 			return "it needs " + need + ", which must stand before it"
 		}
 	}
-	return ""
+	return checkShards(sp, i)
 }
 
 func wide(n int) bool { return n < math.MinInt32 || n > math.MaxInt32 }

@@ -27,7 +27,16 @@ func (s *State) decideStage(j *Job, i int) {
 		s.setStageState(j, i, task.StageSkipped, "when: "+string(j.Spec.Stages[i].When))
 		return
 	}
-	st.ready = newBitset(st.shards.n)
+	if empty, reason := s.fixShards(j, i); reason != "" || empty {
+		if !empty {
+			st.Broken, st.Reason = true, reason
+			s.setStageState(j, i, task.StageFailed, reason)
+			return
+		}
+		s.setStageState(j, i, task.StageSucceeded, reason)
+		return
+	}
+	st.ready = newBitset(st.shards.n, j.Spec.ranks[i])
 	if int(st.Counts[task.ShardPending]) == st.shards.n {
 		st.ready.full(st.shards.n)
 	} else { // some are done since before a retry
@@ -38,6 +47,9 @@ func (s *State) decideStage(j *Job, i int) {
 		}
 	}
 	s.setStageState(j, i, task.StageOpen, "")
+	s.skipAllKnown(j, i)
+	s.failGone(j, i)
+	s.stageProgress(j, i)
 }
 
 // holds tells whether a stage's `when` holds for the ends of the stages it needs, and whether one of those is broken.
@@ -68,8 +80,13 @@ func (s *State) stageProgress(j *Job, i int) {
 		s.setStageState(j, i, task.StagePartial, itoa(succeeded)+" of "+itoa(st.shards.n)+" succeeded")
 	default:
 		st.Broken = true
-		s.setStageState(j, i, task.StageFailed, itoa(succeeded)+" of "+itoa(st.shards.n)+" succeeded")
+		reason := itoa(succeeded) + " of " + itoa(st.shards.n) + " succeeded"
+		if st.Stopping {
+			reason = st.Reason
+		}
+		s.setStageState(j, i, task.StageFailed, reason)
 	}
+	st.Stopping = false
 	s.openStages(j)
 }
 
@@ -98,6 +115,9 @@ func (s *State) endJob(j *Job) {
 			state = task.JobPartial
 		}
 	}
+	if state == task.JobCancelled && j.Expired {
+		state = task.JobExpired
+	}
 	j.Ended, j.EndedLed = s.Wall, s.Led
 	s.setJobState(j, state, j.CancelReason)
 }
@@ -105,9 +125,9 @@ func (s *State) endJob(j *Job) {
 func (s *State) setJobState(j *Job, to task.JobState, reason string) {
 	if was, is := j.State.Final(), to.Final(); was != is {
 		if is {
-			s.live--
+			s.finish(j)
 		} else {
-			s.live++
+			s.begin(j)
 		}
 	}
 	from := j.State

@@ -18,7 +18,12 @@ type State struct {
 	nodes   []*Node // in order of first registration; a place is never reused
 	tokens  []*JoinToken
 	jobs    cow[*Job] // by sequence number; nil = collected
-	epoch   uint64    // rises with each snapshot; records of an older epoch are cloned before a write
+
+	queues    []*queue    // sorted by name; the default one is always among them
+	schedules []*Schedule // sorted by name
+	keys      cow[KeyProof]
+	acts      []act  // the newest acts on queues and schedules: a repeat is answered, not done again
+	epoch     uint64 // rises with each snapshot; records of an older epoch are cloned before a write
 
 	// Derived from the above, rebuilt by index(): never in snapshots or digests.
 	nodeAt    map[task.NodeID]int32
@@ -28,15 +33,20 @@ type State struct {
 	specs     map[string]*Spec // by canonical JSON; jobs of equal specs share one
 	leases    map[task.Token]*Lease
 	held      []map[task.Token]*Lease // by node place
-	ready     readyQueue
+	booked    map[int32]Booked        // by node place
 	waits     waitHeap
-	due       task.Instant // no lease deadline lies before it
-	live      int          // jobs that are not final
-	shards    int          // of all jobs
-	weight    int64        // bytes of specs and of all jobs' records
+	expiries  ledHeap          // jobs with a start_within or deadline, by when it passes on Led
+	runs      map[string][]int // schedule -> its unfinished jobs, ascending
+	keyAt     map[string]int   // shard key -> place in keys
+	keyEnds   ledHeap          // places in keys, by when they end on Led
+	due       task.Instant     // no lease deadline lies before it
+	live      int              // jobs that are not final
+	shards    int              // of all jobs
+	weight    int64            // bytes of specs, of all jobs' records and of shard keys
 
 	out      []task.Event // of the batch being applied
 	released releaseGroup // not yet in out
+	over     []string     // schedules of which a job ended in the command being applied
 }
 
 // Cluster is what members are issued from; empty on a this-machine-only node.
@@ -59,6 +69,7 @@ type Node struct {
 	Since       int64 // wall clock of the last change of Online, display
 	Reason      string
 	Admitted    string // id of the join token it came by; "" = by a person's approval, or it made the cluster
+	Key         []byte // hash of the key that it was admitted with; empty = by a version that kept none, or it made the cluster
 }
 
 // Labelled gives the info with the labels set from afar merged in.
@@ -85,7 +96,9 @@ type Spec struct {
 	task.Spec
 	JSON   string
 	Digest string
-	needs  [][]int // per stage, the places of those it needs
+	needs  [][]int  // per stage, the places of those it needs
+	ranks  []*ranks // per stage, the order of grants; nil = by number
+	level  int      // the cluster level that it needs
 	users  int
 }
 
@@ -95,6 +108,7 @@ type Job struct {
 	Seq                       int
 	ID                        task.JobID
 	Spec                      *Spec
+	queue                     *queue // derived; nil if it is gone, which happens to final jobs only
 	Request                   task.RequestID
 	acts                      []task.RequestID // of the last cancels and retries: a repeat is answered, not done again
 	State                     task.JobState
@@ -104,10 +118,17 @@ type Job struct {
 	Cancelling                bool
 	CancelGrace               task.Millis
 	CancelReason              string
+	Expired                   bool        // Cancelling since start_within or deadline passed: it ends as expired
+	Paused                    bool        // nothing more of it is granted
+	Priority                  int         // 0 … 100, higher first; starts as Spec.Priority
+	Schedule                  string      // that it is a run of, "" = none
+	ScheduledFor              int64       // planned moment of that run, Unix milliseconds
+	Nominal                   string      // name of that occurrence
+	StartedLed                task.Millis // its deadline counts from here; only kept for a job with a deadline
 	Stages                    []Stage
 	KV                        []StateKey // sorted by key
 	kvVersion                 uint64
-	weight                    int64 // derived: bytes that its shards' extras and its shared keys hold
+	weight                    int64 // derived: bytes that its shards' extras, its items and its shared keys hold
 }
 
 // Stage is one stage of a job.
@@ -116,8 +137,14 @@ type Stage struct {
 	Broken bool // failed, cancelled, or skipped because a stage it needs was
 	Counts [task.ShardStates]int32
 	Waits  int32 // of the pending ones, those that wait for their retry time
-	shards cow[Shard]
-	ready  *bitset // derived: shards that may be granted now
+	// Stopping: what runs of it is to be stopped, since its success is out of reach (fail_fast). Reason says why, or why the
+	// stage failed when it opened; for people.
+	Stopping bool
+	Reason   string
+	Items    []string      // of a stage that got its shards from an output when it opened
+	Pins     []task.NodeID // of a broadcast stage: the node of each shard
+	shards   cow[Shard]
+	ready    *bitset // derived: shards that may be granted now
 }
 
 // Shard is one shard's record, kept small: there may be a million.
@@ -143,7 +170,12 @@ type Extra struct {
 	CheckpointBy task.Token
 	Outputs      []task.KV
 	History      []task.AttemptRecord // ended attempts but a successful one, oldest first
-	puts         []put                // of the current attempt's writes of outputs and shared keys, the last few
+	Range        *task.ShardRange     // what it works on, if that is not what the spec says: it was split, or came of a split
+	Cursor       int64                // with HasCursor: the current attempt has begun nothing from here on
+	HasCursor    bool
+	SplitWanted  bool       // at the next cursor
+	SkippedBy    task.JobID // its key had succeeded in this job, so that it did not run; "" = none
+	puts         []put      // of the current attempt's writes of outputs and shared keys, the last few
 }
 
 // put is an accepted write: a repeat is answered with its version, even if the same was written again since.
@@ -169,7 +201,7 @@ type Lease struct {
 
 // New is the state before the first entry.
 func New() *State {
-	s := &State{epoch: 1}
+	s := &State{epoch: 1, keys: newCowFrom[KeyProof](0, 0)}
 	s.index()
 	return s
 }

@@ -53,6 +53,11 @@ func (w *world) job() task.JobID {
 	if w.jobs == 0 || w.one(25) {
 		return "none"
 	}
+	if w.one(3) { // of whatever kind it is
+		id, n := task.JobID("none"), w.Intn(5)
+		w.s.JobsNewestFirst(func(j *Job) bool { id = j.ID; n--; return n >= 0 })
+		return id
+	}
 	return task.JobID(fmt.Sprintf("j%d", max(w.jobs-1-w.Intn(5), 0)))
 }
 
@@ -112,6 +117,9 @@ var kinds = []struct {
 	{"collect", 1, (*world).collect},
 	{"repeat", 4, (*world).repeat},
 	{"member", 2, (*world).member},
+	{"fire", 3, (*world).fire},
+	{"set", 3, (*world).set},
+	{"split", 3, (*world).split},
 }
 
 // command makes one of any kind.
@@ -167,8 +175,10 @@ func (w *world) submit() Command {
 		st.Retry.Attempts, st.Retry.LeaseLosses = 1+w.Intn(3), 1+w.Intn(3)
 		st.Retry.Initial = task.Millis(w.Intn(3)) * 4 * task.Second
 		st.Success = pick(w, task.Success{}, task.Success{Percent: 50}, task.Success{Count: 1})
+		w.shape(&spec, &st)
 		spec.Stages = append(spec.Stages, st)
 	}
+	w.times(&spec)
 	if w.one(30) {
 		spec.Stages[0].Shards = -w.Intn(2)
 	}
@@ -228,9 +238,10 @@ func (w *world) report() Command {
 			task.Outcome{End: task.EndExited, ExitCode: 64}, task.Outcome{End: task.EndExited, ExitCode: 75},
 			task.Outcome{End: task.EndDeferred, Wait: 3 * task.Second}, task.Outcome{End: task.EndCancelled}, task.Outcome{End: task.EndDrained},
 			task.Outcome{End: task.EndLeaseLost}, task.Outcome{End: task.EndStartFailed, Message: "no such file"}, task.Outcome{End: task.EndTimeout},
+			task.Outcome{End: task.EndUnmet, Message: "no path"}, task.Outcome{End: task.EndUnmet, Message: "no path"},
 			task.Outcome{End: task.EndLeaseExpired}, task.Outcome{End: "of a later version"})
 		if w.one(3) {
-			r.Outputs = []task.KV{{Name: pick(w, "a", "b"), Value: "v"}, {Name: "c", Value: "w"}}
+			r.Outputs = []task.KV{{Name: pick(w, "a", "b"), Value: pick(w, "v", "x\n\ny\r\nz\n", "", "1\n2")}, {Name: "c", Value: "w"}}
 		}
 		c.Reports = append(c.Reports, r)
 	}
@@ -329,7 +340,7 @@ func (w *world) member() Command {
 	case 13:
 		return &Elected{Node: id, Term: uint64(w.Intn(9))}
 	default:
-		return &AdmitNode{TokenHash: []byte(pick(w, "h1", "h2", "")), Node: task.NodeID(fmt.Sprintf("n%d", w.Intn(6))), Name: "new"}
+		return &AdmitNode{TokenHash: []byte(pick(w, "h1", "h2", "")), Node: task.NodeID(fmt.Sprintf("n%d", w.Intn(6))), Name: "new", Key: []byte(pick(w, "k1", "k2"))}
 	}
 }
 
@@ -371,7 +382,7 @@ func (w *world) learn(b *Batch, results []Result) {
 			if c.RequestID != "" {
 				w.past = append(w.past, c)
 			}
-		case *CancelJob, *RetryJob:
+		case *CancelJob, *RetryJob, *SetJob, *SetQueue, *Cursor:
 			w.past = append(w.past, c)
 		}
 	}
