@@ -14,7 +14,12 @@ type Interface struct {
 	Up           bool
 	Loopback     bool
 	PointToPoint bool
-	Addrs        []netip.Addr
+	Addrs        []netip.Prefix // each address with the length of its network
+}
+
+// Has tells whether an address is one of the interface's.
+func (i Interface) Has(a netip.Addr) bool {
+	return slices.ContainsFunc(i.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 // SystemInterfaces reads this machine's interfaces.
@@ -35,7 +40,7 @@ func SystemInterfaces() ([]Interface, error) {
 		}
 		for _, a := range addrs {
 			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				row.Addrs = append(row.Addrs, p.Addr().Unmap())
+				row.Addrs = append(row.Addrs, p)
 			}
 		}
 		table = append(table, row)
@@ -88,7 +93,8 @@ func RankAddrs(table []Interface, toward []netip.Addr) []netip.Addr {
 	}
 	var all []ranked
 	for _, i := range table {
-		for _, a := range i.Addrs {
+		for _, p := range i.Addrs {
+			a := p.Addr()
 			if r := rankAddr(i, a, slices.Contains(toward, a)); r != rankNever {
 				all = append(all, ranked{a, r})
 			}

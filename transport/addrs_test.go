@@ -16,7 +16,8 @@ func nic(name, flags string, addrs ...string) transport.Interface {
 		Loopback: strings.Contains(flags, "lo"), PointToPoint: strings.Contains(flags, "p2p"),
 	}
 	for _, a := range addrs {
-		i.Addrs = append(i.Addrs, netip.MustParseAddr(a))
+		ip := netip.MustParseAddr(a)
+		i.Addrs = append(i.Addrs, netip.PrefixFrom(ip, map[bool]int{true: 24, false: 64}[ip.Is4()]))
 	}
 	return i
 }

@@ -35,7 +35,7 @@ func (c *APIClient) Get(ctx context.Context, path string, reply any) error {
 	return c.whole(ctx, http.MethodGet, path, "", nil, reply)
 }
 
-// Post sends body as JSON; a []byte goes as it is. id makes repeating it harmless (R20). reply may be nil.
+// Post sends body as JSON; a []byte and a Typed go as they are. id makes repeating it harmless (R20). reply may be nil.
 func (c *APIClient) Post(ctx context.Context, path string, id task.RequestID, body, reply any) error {
 	return c.whole(ctx, http.MethodPost, path, id, body, reply)
 }
@@ -63,15 +63,18 @@ func (c *APIClient) whole(ctx context.Context, method, path string, id task.Requ
 	return nil
 }
 
+// Typed is a body of another type than JSON.
+type Typed struct {
+	Type string // of the content
+	Text []byte
+}
+
 // Open sends a request and leaves the answer's body to the caller, who must close it: logs and events come while they happen.
 // The error is the cause of ctx, ErrNoNode, ErrSocketPermission, a *task.Problem, or that of a broken connection.
 func (c *APIClient) Open(ctx context.Context, method, path string, id task.RequestID, body any) (*http.Response, error) {
-	text, isText := body.([]byte)
-	if !isText && body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", method, path, err)
-		}
+	kind, text, err := content(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://lanjobs"+path, bytes.NewReader(text))
 	if err != nil {
@@ -79,7 +82,7 @@ func (c *APIClient) Open(ctx context.Context, method, path string, id task.Reque
 	}
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", kind)
 	}
 	if id != "" {
 		req.Header.Set(HeaderRequestID, string(id))
@@ -100,4 +103,19 @@ func (c *APIClient) Open(ctx context.Context, method, path string, id task.Reque
 		return nil, ReadProblem(resp)
 	}
 	return resp, nil
+}
+
+// content is the type and text of a body.
+func content(body any) (kind string, text []byte, err error) {
+	kind = "application/json"
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		text = b
+	case Typed:
+		kind, text = b.Type, b.Text
+	default:
+		text, err = json.Marshal(body)
+	}
+	return kind, text, err
 }

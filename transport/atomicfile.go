@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// writeFile replaces a file that only its owner may read. After a power cut the file holds either the old or the new bytes,
+// WriteFile replaces a file that only its owner may read. After a power cut the file holds either the old or the new bytes,
 // never none.
-func writeFile(path string, data []byte) (err error) {
+func WriteFile(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*.tmp") // made with mode 0600
 	if err != nil {
@@ -31,11 +31,11 @@ func writeFile(path string, data []byte) (err error) {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
-// syncDir makes a rename last. Windows has no such call; NTFS logs renames by itself.
-func syncDir(dir string) error {
+// SyncDir makes a rename last. Windows has no such call; NTFS logs renames by itself.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

@@ -191,7 +191,7 @@ func (ca *CA) Save(dataDir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dataDir, caKeyFile), text)
+	return WriteFile(filepath.Join(dataDir, caKeyFile), text)
 }
 
 // LoadCA reads it; fs.ErrNotExist where there is none.

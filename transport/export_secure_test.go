@@ -57,5 +57,4 @@ var (
 	ReadVerdict   = readVerdict
 	UnreachedText = unreachedText
 	PeerAddr      = peerAddr
-	WriteFile     = writeFile
 )

@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,19 +18,19 @@ import (
 // anywhere.
 type Gossip struct {
 	GossipConfig
-	sockets  *gossipSockets
-	inbox    *gossipInbox
-	wake     chan struct{}
-	announce chan struct{}
-	joins    sync.WaitGroup
+	sockets *gossipSockets
+	inbox   *gossipInbox
+	wake    chan struct{}
+	joins   sync.WaitGroup
 
 	rejoin    time.Duration
 	probe     time.Duration
 	suspicion int
 
 	// Owned by Run.
-	list  *memberlist.Memberlist // nil = no network yet
-	heard gossipHeard
+	list   *memberlist.Memberlist // nil = no network yet
+	heard  gossipHeard
+	beacon gossipBeacon
 
 	mu         sync.Mutex
 	session    Session
@@ -40,7 +39,7 @@ type Gossip struct {
 	joining    map[task.NodeID]bool
 	udpBlocked time.Duration // awake time of the last sign of it; 0 = none
 	up         map[task.NodeID]bool
-	clones     []task.NodeID
+	copies     map[task.NodeID][]Copy
 }
 
 // NewGossip makes a Gossip that does nothing yet.
@@ -50,7 +49,6 @@ func NewGossip(cfg GossipConfig) *Gossip {
 		sockets:      &gossipSockets{udp: cfg.UDP, streams: cfg.Streams, clock: cfg.Clock},
 		inbox:        newGossipInbox(),
 		wake:         make(chan struct{}, 1),
-		announce:     make(chan struct{}, 1),
 		rejoin:       rejoinInterval,
 		probe:        probeInterval,
 		suspicion:    suspicionMult,
@@ -61,12 +59,19 @@ func NewGossip(cfg GossipConfig) *Gossip {
 
 // Run takes part in gossip until ctx ends, then says good-bye. Without a usable network it waits for one.
 func (g *Gossip) Run(ctx context.Context) error {
-	g.sockets.start()
+	seal, err := newBeaconSeal(g.Key, g.Cluster)
+	if err != nil {
+		return err
+	}
+	g.beacon = gossipBeacon{seal: seal, heard: make(chan beacon, beaconQueue), timer: g.Clock.NewTimer(beaconSome), answered: map[task.NodeID]time.Duration{}}
+	g.beacon.timer.Stop() // until there is a reason
+	g.sockets.start(g.beacon.take)
 	check := g.Clock.NewTimer(checkInterval)
-	rejoin := g.Clock.NewTimer(g.jittered())
+	rejoin := g.Clock.NewTimer(spread(g.rejoin))
 	defer func() {
 		check.Stop()
 		rejoin.Stop()
+		g.beacon.timer.Stop()
 		g.leave()
 		g.sockets.stop()
 		g.joins.Wait()
@@ -86,25 +91,21 @@ func (g *Gossip) Run(ctx context.Context) error {
 			check.Reset(checkInterval)
 		case <-rejoin.C():
 			g.join(false)
-			rejoin.Reset(g.jittered())
+			rejoin.Reset(spread(g.rejoin))
+		case <-g.beacon.timer.C():
+			g.sendBeacon()
+		case said := <-g.beacon.heard:
+			g.answer(said)
 		case <-g.wake:
 			g.refresh()
 			g.join(true)
-		case <-g.announce:
-			g.update(g.current())
+			g.beacon.arm()
 		}
 	}
 }
 
-func (g *Gossip) jittered() time.Duration {
-	return g.rejoin - g.rejoin/5 + rand.N(g.rejoin*2/5+1)
-}
-
 // Wake makes Run look at the interfaces and call all peers at once: the machine has slept, or the network has changed.
 func (g *Gossip) Wake() { signal(g.wake) }
-
-// Announce tells the others that About has something new.
-func (g *Gossip) Announce() { signal(g.announce) }
 
 // signal leaves a note in a channel of one; a note that is there already says the same.
 func signal(c chan<- struct{}) {
@@ -128,11 +129,18 @@ func (g *Gossip) Alive(id task.NodeID) bool {
 	return g.up[id]
 }
 
-// Clones lists nodes of which two sessions have been alive side by side for more than 20 s: somebody copied a data folder.
-func (g *Gossip) Clones() []task.NodeID {
+// Copy is one of several machines that run under one node's id.
+type Copy struct {
+	Session Session
+	Addr    string // ip:port
+}
+
+// Copies gives the sessions of a node, the earliest first, if more than one has been alive for more than 20 s: somebody copied
+// a data folder. Otherwise it is empty.
+func (g *Gossip) Copies(id task.NodeID) []Copy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Clone(g.clones)
+	return g.copies[id]
 }
 
 // UDPBlocked tells that peers answer over TCP but not over UDP, within the last minute: a firewall, most likely.
@@ -171,6 +179,7 @@ func (g *Gossip) refresh() {
 			return
 		}
 		g.join(true)
+		g.beacon.arm()
 	case !slices.Equal(addrs, now):
 		g.update(addrs)
 	}
@@ -190,7 +199,7 @@ func (g *Gossip) update(addrs []netip.AddrPort) {
 // choose gives the addresses to announce.
 func (g *Gossip) choose() []netip.AddrPort {
 	if !g.Listen.Addr().IsUnspecified() {
-		return []netip.AddrPort{g.Listen}
+		return ListenAddrs(g.Listen, nil, nil)
 	}
 	table, err := g.Interfaces()
 	if err != nil {
@@ -210,13 +219,7 @@ func (g *Gossip) choose() []netip.AddrPort {
 			break
 		}
 	}
-	var out []netip.AddrPort
-	for _, a := range RankAddrs(table, toward) {
-		if a.Is4() || g.Listen.Addr().Is6() { // 0.0.0.0 takes IPv4 only, [::] both
-			out = append(out, netip.AddrPortFrom(a, g.Listen.Port()))
-		}
-	}
-	return out
+	return ListenAddrs(g.Listen, table, toward)
 }
 
 // create starts a session.

@@ -82,11 +82,18 @@ func (g *gossiper) setAddr(ip string) {
 	var table []transport.Interface
 	addr := ""
 	if ip != "" {
-		table = []transport.Interface{{Name: "eth0", Up: true, Addrs: []netip.Addr{netip.MustParseAddr(ip)}}}
+		table = []transport.Interface{{Name: "eth0", Up: true, Addrs: []netip.Prefix{netip.MustParsePrefix(ip + "/24")}}}
 		addr = ip + ":7420"
 	}
 	g.table.Store(&table)
 	g.host.Move(addr)
+}
+
+// withoutBroadcast makes the machine's network one of a single address, in which beacons go nowhere.
+func (g *gossiper) withoutBroadcast() {
+	table := *g.table.Load()
+	ip := table[0].Addrs[0].Addr()
+	g.table.Store(&[]transport.Interface{{Name: "eth0", Up: true, Addrs: []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen())}}})
 }
 
 var gossipKey = []byte("0123456789abcdef0123456789abcdef")
@@ -288,7 +295,7 @@ func TestGossipHealsAfterALongPartition(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := memnet.New()
 			defer n.Close()
-			all := gossipers(t, n, 4, func(g *gossiper) { g.SetRejoin(rejoin) })
+			all := gossipers(t, n, 4, func(g *gossiper) { g.SetRejoin(rejoin); g.withoutBroadcast() })
 			defer stopAll(all)
 			timeUntil(time.Minute, complete(all))
 			for _, a := range []task.NodeID{"node-1", "node-2"} {
@@ -400,7 +407,10 @@ func TestGossipFindsAClone(t *testing.T) {
 		clone.start()
 		defer stopAll(append(all, clone))
 		for _, g := range []*gossiper{all[0], all[1], clone} {
-			found := func() bool { return slices.Equal(g.Clones(), []task.NodeID{"node-2"}) }
+			found := func() bool {
+				c := g.Copies("node-2")
+				return len(c) == 2 && len(g.Copies("node-1")) == 0 && c[0].Session.Less(c[1].Session) && c[0].Addr == "10.0.0.2:7420" && c[1].Addr == "10.0.0.3:7420"
+			}
 			if d := timeUntil(2*time.Minute, found); d > time.Minute {
 				t.Errorf("%s did not notice the copy of node-2 within %s", g.host.ID(), d)
 			}

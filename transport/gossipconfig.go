@@ -30,6 +30,9 @@ type About struct {
 	Voter   bool
 }
 
+// gone is Gone for a configuration without it.
+func (c *GossipConfig) gone(id task.NodeID) bool { return c.Gone != nil && c.Gone(id) }
+
 // GossipConfig is what Gossip is told.
 type GossipConfig struct {
 	Self    task.NodeID
@@ -44,6 +47,8 @@ type GossipConfig struct {
 	Book        *Book
 	// Seeds are addresses to try while nobody known answers.
 	Seeds func() []string
+	// Gone tells whether a node was removed from the cluster: it is forgotten, and neither called nor heard. nil = none was.
+	Gone func(id task.NodeID) bool
 	// Interfaces and Toward look at this machine: SystemInterfaces, LocalToward.
 	Interfaces func() ([]Interface, error)
 	Toward     func(peer netip.AddrPort) (netip.Addr, bool)

@@ -103,9 +103,9 @@ func (d *gossipDelegate) put(n *memberlist.Node, gone bool) {
 type gossipHeard struct {
 	stay     uint64 // counts memberlists: events of an earlier one are old news
 	began    time.Duration
-	sessions map[task.NodeID]map[Session]bool
-	double   map[task.NodeID]time.Duration // since when (awake) a node has had more than one
-	refused  map[task.NodeID]refusedPeer   // what the book did not take, since it knows of a later session
+	sessions map[task.NodeID]map[Session]string // with the first address of each
+	double   map[task.NodeID]time.Duration      // since when (awake) a node has had more than one
+	refused  map[task.NodeID]refusedPeer        // what the book did not take, since it knows of a later session
 }
 
 type refusedPeer struct {
@@ -117,7 +117,7 @@ type refusedPeer struct {
 func (h *gossipHeard) begin(now time.Duration) uint64 {
 	h.stay++
 	h.began = now
-	h.sessions = map[task.NodeID]map[Session]bool{}
+	h.sessions = map[task.NodeID]map[Session]string{}
 	h.double, h.refused = map[task.NodeID]time.Duration{}, map[task.NodeID]refusedPeer{}
 	return h.stay
 }
@@ -133,11 +133,11 @@ func (g *Gossip) note(e gossipEvent) {
 		delete(all, session)
 	} else {
 		if all == nil {
-			all = map[Session]bool{}
+			all = map[Session]string{}
 			g.heard.sessions[id] = all
 		}
-		all[session] = true
-		if id != g.Self {
+		all[session] = e.addr
+		if id != g.Self && !g.gone(id) {
 			g.enter(id, session, e)
 		}
 	}
@@ -170,7 +170,7 @@ func (g *Gossip) adopt(now time.Duration) {
 	for id, r := range g.heard.refused {
 		live := g.heard.sessions[id]
 		switch {
-		case !live[r.peer.Session]:
+		case live[r.peer.Session] == "":
 			delete(g.heard.refused, id)
 		case len(live) == 1 && now-r.since > cloneTime:
 			g.Book.adopt(id, r.peer)
@@ -192,12 +192,15 @@ func (g *Gossip) report(id task.NodeID) {
 	changed := g.up[id] != up
 	g.up[id] = up
 	g.mu.Unlock()
+	if changed && !up && !g.beacon.armed {
+		g.beacon.arm()
+	}
 	if changed && g.Changed != nil {
 		g.Changed(id, up)
 	}
 }
 
-// settle reports what had to wait, and looks for clones.
+// settle reports what had to wait, forgets who was removed, and looks for clones.
 func (g *Gossip) settle() {
 	g.mu.Lock()
 	ids := slices.Collect(maps.Keys(g.up))
@@ -205,9 +208,14 @@ func (g *Gossip) settle() {
 	for _, id := range ids {
 		g.report(id)
 	}
+	for _, id := range g.Book.IDs() {
+		if g.gone(id) {
+			g.Book.Forget(id)
+		}
+	}
 	now := g.Clock.Awake()
 	g.adopt(now)
-	var clones []task.NodeID
+	copies := map[task.NodeID][]Copy{}
 	for id, all := range g.heard.sessions {
 		since, known := g.heard.double[id]
 		switch {
@@ -216,12 +224,14 @@ func (g *Gossip) settle() {
 		case !known:
 			g.heard.double[id] = now
 		case now-since > cloneTime:
-			clones = append(clones, id)
+			for session, addr := range all {
+				copies[id] = append(copies[id], Copy{session, addr})
+			}
+			slices.SortFunc(copies[id], func(a, b Copy) int { return a.Session.compare(b.Session) })
 		}
 	}
-	slices.Sort(clones)
 	g.mu.Lock()
-	g.clones = clones
+	g.copies = copies
 	g.mu.Unlock()
 }
 
@@ -236,7 +246,7 @@ func (g *Gossip) join(all bool) {
 	for _, id := range g.Book.IDs() {
 		up := g.Alive(id)
 		alone = alone && !up
-		if id != g.Self && (all || !up) {
+		if id != g.Self && !g.gone(id) && (all || !up) {
 			g.call(list, id, without(g.Book.Lookup(id), own))
 		}
 	}

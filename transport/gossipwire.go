@@ -33,13 +33,14 @@ type gossipSockets struct {
 	clock   task.Clock
 	wg      sync.WaitGroup
 	done    chan struct{}
+	beacon  func(packet []byte) // takes beacons; it keeps nothing of packet
 
 	mu  sync.Mutex
 	now *gossipWire // nil = what arrives is dropped
 }
 
-func (s *gossipSockets) start() {
-	s.done = make(chan struct{})
+func (s *gossipSockets) start(beacon func([]byte)) {
+	s.done, s.beacon = make(chan struct{}), beacon
 	s.wg.Go(s.readPackets)
 	s.wg.Go(s.acceptStreams)
 }
@@ -88,6 +89,10 @@ func (s *gossipSockets) readPackets() {
 			if !s.pause(err) {
 				return
 			}
+			continue
+		}
+		if isBeacon(buf[:n]) {
+			s.beacon(buf[:n])
 			continue
 		}
 		if w := s.current(); w != nil && n > 0 {

@@ -125,10 +125,10 @@ func (i *Identity) Save(dataDir string) error {
 	if err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
-	if err := writeFile(filepath.Join(dataDir, keyFile), key); err != nil {
+	if err := WriteFile(filepath.Join(dataDir, keyFile), key); err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
-	if err := writeFile(filepath.Join(dataDir, identityFile), append(text, '\n')); err != nil {
+	if err := WriteFile(filepath.Join(dataDir, identityFile), append(text, '\n')); err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	return nil

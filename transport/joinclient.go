@@ -21,9 +21,6 @@ import (
 	"lanjobs/task"
 )
 
-// DefaultPort is the cluster port, TCP and UDP, where none is given.
-const DefaultPort = 7420
-
 // joinTimeout bounds the answer to a join request, which a commit of the cluster comes before.
 const joinTimeout = 30 * time.Second
 

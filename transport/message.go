@@ -10,7 +10,7 @@ import "lanjobs/task"
 type RegisterRequest struct {
 	Info        task.NodeInfo
 	Incarnation uint64 // grows with every start of the agent on this node
-	Held        []task.Token
+	Held        Tokens
 	Load        task.Load
 }
 
@@ -24,19 +24,23 @@ type RegisterReply struct {
 // for the node, or after Hold with an empty reply. It doubles as the heartbeat of a node without leases.
 type PollRequest struct {
 	Incarnation uint64
-	Want        int          // free slots; 0 = orders only
-	Hold        task.Millis  // how long to park at most
-	Holding     []task.Token // leases the node knows: granted ones not in this list are sent again with MustRenew
+	Want        int         // free slots; 0 = orders only
+	Hold        task.Millis // how long to park at most
+	Holding     Tokens      // leases the node knows: granted ones not in this list are sent again with MustRenew
 	Load        task.Load
 }
 
 // PollReply brings work and orders.
 type PollReply struct {
-	Assignments []task.Assignment
+	Assignments Assignments
 	Orders      []StopOrder
+	Specs       []DigestedSpec // of the assignments, those that this term has not sent to the node; the rest it may ask for
 	// Unregistered: the leader does not know this incarnation; register first.
 	Unregistered bool
 }
+
+// DigestedSpec is a job's spec with the digest that assignments name it by.
+type DigestedSpec struct{ Digest, JSON string }
 
 // StopOrder tells the holder to stop an attempt.
 type StopOrder struct {
@@ -48,7 +52,7 @@ type StopOrder struct {
 // RenewRequest renews leases (R6). The sender has read its boot clock before writing it (R9).
 type RenewRequest struct {
 	Incarnation uint64
-	Tokens      []task.Token
+	Tokens      Tokens
 	Load        task.Load
 }
 
@@ -69,7 +73,7 @@ type Renewal struct {
 // ReportRequest brings ends of attempts, from the worker's outbox.
 type ReportRequest struct {
 	Incarnation uint64
-	Reports     []task.Report
+	Reports     Reports
 	// Want asks for that many assignments in the reply to the next poll: the slots these reports free.
 	Want int
 }
@@ -89,9 +93,10 @@ type CheckpointRequest struct {
 
 // OutputRequest registers an output under the lease.
 type OutputRequest struct {
-	Ref    task.ShardRef
-	Token  task.Token
-	Output task.KV
+	Ref       task.ShardRef
+	Token     task.Token
+	RequestID task.RequestID // so that a late repeat does not bring an older value back
+	Output    task.KV
 }
 
 // InputsRequest asks for the outputs of another stage of the same job. The token proves to the answering side that its
@@ -142,6 +147,19 @@ type ProgressRequest struct {
 	Token task.Token
 	Text  string
 }
+
+// RangeRequest asks what range a running shard has, or with HasCursor says how far it is (R35): everything from Cursor on is
+// not begun. What is not begun may then be given to others: the answer says what is left.
+type RangeRequest struct {
+	Ref       task.ShardRef
+	Token     task.Token
+	Cursor    int64
+	HasCursor bool
+	RequestID task.RequestID // of a cursor
+}
+
+// RangeReply answers it with the shard's range from now on.
+type RangeReply struct{ Range task.ShardRange }
 
 // SpecRequest fetches a job's spec; workers cache it by job.
 type SpecRequest struct{ Job task.JobID }

@@ -23,7 +23,7 @@ const (
 	maxPrologue     = 8 + 4*256
 )
 
-// Why a Raft stream is refused. All but ErrNotRunning and ErrWrongNode last until a person does something.
+// Why a Raft stream is refused. All but ErrNotRunning, ErrWrongNode and ErrCopied last until a person does something.
 var (
 	// ErrWrongNode: another node answers at this address; the book is out of date.
 	ErrWrongNode = errors.New("another node answers there")
@@ -37,6 +37,8 @@ var (
 	ErrWrongIdentity = errors.New("the certificate names another node")
 	// ErrWrongVersion: the prologue is of a version that this binary does not know.
 	ErrWrongVersion = errors.New("unknown version of the protocol")
+	// ErrCopied: another machine runs under the dialling node's id, and was there first.
+	ErrCopied = errors.New("a copy of the node's data folder is in use")
 	// ErrNotRunning: the node is there, but its Raft is not running at the moment.
 	ErrNotRunning = errors.New("the node is not taking part at the moment")
 )
@@ -46,7 +48,7 @@ var refusals = []struct {
 	err  error
 }{
 	{1, ErrWrongNode}, {2, ErrWrongCluster}, {3, ErrWrongGeneration}, {4, ErrRemoved}, {5, ErrWrongIdentity},
-	{6, ErrWrongVersion}, {7, ErrNotRunning},
+	{6, ErrWrongVersion}, {7, ErrNotRunning}, {8, ErrCopied},
 }
 
 // Refusal is a refused stream: who refused whom, and why. errors.Is finds the reason.

@@ -30,7 +30,7 @@ type RaftLayerConfig struct {
 	Generation uint64
 	Session    func() Session // of this node's gossip, now
 	Dial       RaftDialer
-	// Admit may refuse a node that proved who it is: it returns an error that wraps ErrRemoved. nil admits all.
+	// Admit may refuse a node that proved who it is: it returns an error that wraps ErrRemoved or ErrCopied. nil admits all.
 	Admit func(id task.NodeID, s Session) error
 	// Refused hears of refusals in both directions: By is the one that refused. A node that hears ErrRemoved of itself must
 	// stop its Raft. May be nil; must return soon.

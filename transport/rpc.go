@@ -21,6 +21,7 @@ const (
 	MethodStateGet   Method = "state.get"
 	MethodStatePut   Method = "state.put"
 	MethodProgress   Method = "progress"
+	MethodRange      Method = "range"
 	MethodSpec       Method = "spec"
 	MethodLeave      Method = "leave"    // the calling node leaves the cluster for good
 	MethodAPI        Method = "api"      // a client's API request forwarded to the leader

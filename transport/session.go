@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,10 +19,12 @@ type Session struct {
 
 // Less orders sessions of one node.
 func (s Session) Less(o Session) bool {
-	if s.Counter != o.Counter {
-		return s.Counter < o.Counter
-	}
-	return s.Random < o.Random
+	return s.compare(o) < 0
+}
+
+// compare is Less for sorting.
+func (s Session) compare(o Session) int {
+	return cmp.Or(cmp.Compare(s.Counter, o.Counter), cmp.Compare(s.Random, o.Random))
 }
 
 // IsZero tells the session that nobody has.

@@ -4,6 +4,8 @@
 // Every wait in it blocks durably in a bubble, so that virtual time runs on. Nothing listens on a real socket. It uses the
 // clock of package time directly, because the deadlines of a net.Conn live on it; in a bubble that clock is virtual.
 //
+// A datagram to an IPv4 address that ends in .255 is a broadcast in that /24.
+//
 // What a fault does:
 //
 //	Cut, CutOneWay, Isolate   packets are lost. Streams keep what was written and deliver it after the heal, as TCP does by

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -215,6 +216,35 @@ func TestDatagramsAreLostOrDelayed(t *testing.T) {
 		k, addr, err := to.ReadFrom(buf)
 		if string(buf[:k]) != "slow" || addr.String() != "10.0.0.1:7" || err != nil || time.Since(start) != time.Second {
 			t.Errorf("%q from %v after %s: %v", buf[:k], addr, time.Since(start), err)
+		}
+	})
+}
+
+func TestABroadcastReachesTheLANAndNoFurther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		conns := map[string]net.PacketConn{}
+		for _, at := range []string{"10.0.0.1:7", "10.0.0.2:7", "10.0.0.3:7", "10.0.0.4:8", "10.0.1.5:7"} {
+			h := n.Host(task.NodeID(at))
+			h.Move(at)
+			conns[at] = h.ListenPacket()
+		}
+		n.Cut("10.0.0.1:7", "10.0.0.3:7")
+		_, _ = conns["10.0.0.1:7"].WriteTo([]byte("all"), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 255), Port: 7})
+		var got []string
+		for at, c := range conns {
+			go func() {
+				buf := make([]byte, 10)
+				if k, from, err := c.ReadFrom(buf); err == nil && string(buf[:k]) == "all" && from.String() == "10.0.0.1:7" {
+					got = append(got, at)
+				}
+			}()
+			synctest.Wait()
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"10.0.0.1:7", "10.0.0.2:7"}) {
+			t.Errorf("heard by %v", got)
 		}
 	})
 }

@@ -2,9 +2,12 @@ package memnet
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
+
+	"lanjobs/task"
 )
 
 // packetBuffer is how many datagrams a socket, or the kernel of a frozen process, keeps; the rest is dropped.
@@ -52,8 +55,7 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	n := p.host.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	target, known := n.addrs[to.String()]
-	if !known || n.frozen[p.host.id] || !n.open(p.host.id, target) {
+	if p.host.addr == "" || n.frozen[p.host.id] {
 		return len(b), nil // lost, and UDP does not say so
 	}
 	from, err := net.ResolveUDPAddr("udp", p.host.addr)
@@ -61,17 +63,45 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 		return 0, err
 	}
 	pk := packet{data: append([]byte(nil), b...), from: from}
-	peer := n.hosts[target]
-	if d := n.delay[link{p.host.id, target}]; d > 0 {
-		time.AfterFunc(d, func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			peer.deliver(pk)
-		})
-	} else {
-		peer.deliver(pk)
+	for _, target := range n.receivers(to.String()) {
+		if n.open(p.host.id, target) {
+			n.send(pk, link{p.host.id, target})
+		}
 	}
 	return len(b), nil
+}
+
+// receivers are the hosts that a datagram is for: of a broadcast address (x.x.x.255) all in its /24 with the same port, the
+// sender included; called under the lock.
+func (n *Network) receivers(to string) (ids []task.NodeID) {
+	target, err := netip.ParseAddrPort(to)
+	if err != nil || !target.Addr().Is4() || target.Addr().As4()[3] != 255 {
+		if id, known := n.addrs[to]; known {
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	lan := netip.PrefixFrom(target.Addr(), 24).Masked()
+	for text, id := range n.addrs {
+		if a, err := netip.ParseAddrPort(text); err == nil && lan.Contains(a.Addr()) && a.Port() == target.Port() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// send delivers a datagram after the delay of its way; called under the lock.
+func (n *Network) send(pk packet, way link) {
+	peer, d := n.hosts[way.to], n.delay[way]
+	if d == 0 {
+		peer.deliver(pk)
+		return
+	}
+	time.AfterFunc(d, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		peer.deliver(pk)
+	})
 }
 
 // deliver hands a datagram to the socket, or keeps it while the process is frozen; called under the lock.

@@ -1,0 +1,31 @@
+package transport
+
+import "lanjobs/task"
+
+// Calls that are about a machine and its place in the cluster.
+const (
+	MethodTwin   Method = "twin"   // to any member: does it hear another machine under the caller's id? also to that machine
+	MethodRejoin Method = "rejoin" // to the leader: a member that lost its log asks to go on as a new one
+)
+
+// TwinRequest asks a member where it hears the calling node. A node that hears it from its own id has a copy: somebody copied
+// its data folder.
+type TwinRequest struct {
+	Addrs []string // of the caller
+}
+
+// TwinReply answers it.
+type TwinReply struct {
+	Addrs []string // of the caller's id, as gossip has them now; empty: it is not heard
+	Same  bool     // the answering node has the caller's id
+	Out   bool     // with Same: it takes no part in the cluster any more
+}
+
+// RejoinRequest asks for a new id in the place of the caller's, whose memory of the cluster is lost: under its old id it could
+// vote against what it once acknowledged (I5, I15).
+type RejoinRequest struct {
+	CSR   string        // PEM, of the new identity
+	Info  task.NodeInfo // with the new id
+	Addrs []string      // where the caller listens
+	Why   string        // what is wrong with its store, for the audit log
+}
