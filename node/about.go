@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/load"
 	"github.com/shirou/gopsutil/v4/mem"
 
 	"lanjobs/task"
@@ -24,7 +23,13 @@ const Level = 1
 var shells = []string{"sh", "bash", "zsh", "pwsh", "cmd", "python3"}
 
 // info is what this node says of itself when it registers (R5); read from the machine once in its life.
-func (m *machine) info() task.NodeInfo { return m.about() }
+func (m *machine) info() task.NodeInfo {
+	i := m.about()
+	if limits := m.limits.Load(); limits != nil {
+		i.Limits = *limits
+	}
+	return i
+}
 
 func (m *machine) readInfo() task.NodeInfo {
 	i := task.NodeInfo{ID: m.identity.NodeID, Name: m.identity.Name, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
@@ -49,6 +54,7 @@ type loadMeter struct {
 	mu   sync.Mutex
 	at   time.Duration
 	last task.Load
+	cpu  cpuMeter
 }
 
 // load is what heartbeats carry (R6).
@@ -61,12 +67,9 @@ func (m *machine) load() task.Load {
 	return m.meter.last
 }
 
-// readLoad measures it; what the system does not tell is 0.
+// readLoad measures it; what the system does not tell is 0. The meter's mu is held.
 func (m *machine) readLoad() task.Load {
-	var l task.Load
-	if a, err := load.Avg(); err == nil {
-		l.CPU = a.Load1
-	}
+	l := task.Load{CPU: m.meter.cpu.busy()}
 	if v, err := mem.VirtualMemory(); err == nil {
 		l.MemFreeMB = int(v.Available >> 20)
 	}

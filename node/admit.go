@@ -26,13 +26,22 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 	if err := m.nameFree(q.Info); err != nil {
 		return nil, err
 	}
-	r, err := m.core.Propose(ctx, &fsm.AdmitNode{TokenHash: transport.HashSecret(q.TokenSecret), Node: q.Info.ID, Name: q.Info.Name, Worker: !q.Info.Voter})
+	key, err := transport.CSRKeyHash(q.CSR)
+	if err != nil {
+		return nil, err
+	}
+	r, err := m.core.Propose(ctx, &fsm.AdmitNode{TokenHash: transport.HashSecret(q.TokenSecret), Node: q.Info.ID, Name: q.Info.Name, Worker: !q.Info.Voter, Key: key})
 	if err == nil && r.Err != nil {
 		err = r.Err
 	}
 	if err != nil {
 		return nil, err
 	}
+	return m.welcome(q.CSR, q.Info, q.Addrs)
+}
+
+// welcome issues the certificate of a member that was committed, and tells it where the others are.
+func (m *machine) welcome(csr string, info task.NodeInfo, addrs []string) (*transport.JoinReply, error) {
 	var key []byte
 	m.core.Read(func(s *fsm.State) { key = s.Cluster.CAKey })
 	ca, err := transport.ParseCA(key)
@@ -40,12 +49,12 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 		return nil, err
 	}
 	reply := &transport.JoinReply{Cluster: m.identity.Cluster}
-	if reply.Cert, err = ca.Issue(q.CSR, q.Info.ID); err != nil {
+	if reply.Cert, err = ca.Issue(csr, info.ID); err != nil {
 		return nil, err
 	}
-	m.wire.book.Update(q.Info.ID, transport.Peer{Addrs: q.Addrs, Name: q.Info.Name, Version: q.Info.Version, Voter: q.Info.Voter, Seen: m.clock.Wall()})
+	m.wire.book.Update(info.ID, transport.Peer{Addrs: addrs, Name: info.Name, Version: info.Version, Voter: info.Voter, Seen: m.clock.Wall()})
 	for _, p := range (peers{m}).Members() {
-		if p.ID != q.Info.ID && len(p.Addresses) > 0 {
+		if p.ID != info.ID && len(p.Addresses) > 0 {
 			reply.Members = append(reply.Members, transport.Member{ID: p.ID, Name: m.nameOf(p.ID), Addrs: p.Addresses})
 		}
 	}

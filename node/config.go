@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"lanjobs/task"
+	"lanjobs/transport"
 )
-
-// DefaultPort is the one port of a member, TCP and UDP.
-const DefaultPort = 7420
 
 // Config is everything a node is told from outside. Flags > environment > default; there is no configuration file.
 type Config struct {
@@ -41,7 +39,7 @@ func DefaultConfig() Config {
 	return Config{
 		DataDir: DefaultDataDir(),
 		Name:    CleanName(host),
-		Listen:  fmt.Sprintf("0.0.0.0:%d", DefaultPort),
+		Listen:  transport.DefaultListen(),
 		Slots:   runtime.NumCPU(),
 		Exe:     exe,
 		Log:     slog.New(slog.DiscardHandler),

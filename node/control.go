@@ -19,6 +19,7 @@ type control struct {
 	clock   task.Clock
 	known   func() task.NodeID   // the leader by this node's own Raft, "" if it knows none
 	members func() []task.NodeID // whom to ask otherwise
+	out     func() error         // why this node takes no part in the cluster; nil = it does
 
 	mu     sync.Mutex
 	leader task.NodeID // learned by asking; "" = ask again
@@ -79,6 +80,11 @@ func (c *control) forget(id task.NodeID) {
 
 // Do calls the leader once. task.ErrNoLeader means that there is none now or that it did not answer.
 func (c *control) Do(ctx context.Context, method transport.Method, request, reply any) error {
+	if c.out != nil {
+		if err := c.out(); err != nil {
+			return err
+		}
+	}
 	id, removed := c.find(ctx)
 	if removed != nil {
 		return removed

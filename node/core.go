@@ -28,6 +28,8 @@ type Parts struct {
 	Caller      transport.Caller
 	Members     func() []task.NodeID // all that are known, for finding a leader
 	NewJobID    func() task.JobID
+	// Out tells why this node takes no part in its cluster, nil if it does. May be nil.
+	Out func() error
 	// OpenRaft starts Raft on the ledger and gives what ends it; nil on a plain worker, which keeps no log.
 	OpenRaft func(raft.FSM) (r *raft.Raft, end func() error, err error)
 	// Stuck hears that this node leads and can commit nothing: the cure is to start it again.
@@ -49,8 +51,8 @@ type Parts struct {
 type Core struct {
 	parts   Parts
 	ledger  *ledger
-	raft    *raft.Raft // nil on a plain worker
-	endRaft func() error
+	raft    *raft.Raft   // nil on a plain worker
+	endRaft func() error // sync.OnceValue
 	hand    *Transfer
 	leader  *leader.Leader
 	worker  *worker.Worker
@@ -65,8 +67,8 @@ var _ transport.Handler = (*Core)(nil)
 func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
-	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID})
-	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members}
+	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads})
+	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
 		Store: p.Outbox, Load: p.Load, Log: p.Log})
 	if p.OpenRaft != nil {
@@ -74,7 +76,7 @@ func NewCore(p Parts) (*Core, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.raft, c.endRaft, c.ledger.raft = r, end, r
+		c.raft, c.endRaft, c.ledger.raft = r, sync.OnceValue(end), r
 		c.hand = &Transfer{Self: p.Self, Raft: r, Clock: p.Clock, Ready: c.lastIndexOf}
 	}
 	r, err := p.Runner(c.worker)
@@ -101,6 +103,7 @@ func (c *Core) Run(ctx context.Context) error {
 	part(c.worker.Run)
 	if c.raft != nil {
 		part(c.leadTerms)
+		part(c.watchLeader)
 	}
 	<-ctx.Done()
 	parts.Wait()
@@ -108,6 +111,25 @@ func (c *Core) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// watchLeader lets the worker hear of each new leader as soon as this node's Raft does.
+func (c *Core) watchLeader(ctx context.Context) error {
+	news := make(chan raft.Observation, 1) // one is enough: the worker looks for itself
+	o := raft.NewObserver(news, false, func(o *raft.Observation) bool {
+		l, ok := o.Data.(raft.LeaderObservation)
+		return ok && l.LeaderID != ""
+	})
+	c.raft.RegisterObserver(o)
+	defer c.raft.DeregisterObserver(o)
+	for {
+		select {
+		case <-news:
+			c.worker.LeaderFound()
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // leadTerms leads one term after the other. The barrier has been passed before a term is handed over.
@@ -155,7 +177,10 @@ func (c *Core) found(ctx context.Context) {
 }
 
 // Close stops Raft. Run must have ended.
-func (c *Core) Close() error {
+func (c *Core) Close() error { return c.StopRaft() }
+
+// StopRaft ends this node's part in Raft while the rest runs on: it leads no more, and does not vote. Repeating it is harmless.
+func (c *Core) StopRaft() error {
 	if c.raft == nil {
 		return nil
 	}
@@ -167,10 +192,15 @@ func (c *Core) HandOver(ctx context.Context) error {
 	if c.raft == nil {
 		return nil
 	}
-	if err := c.hand.Do(ctx); !errors.Is(err, ErrNotLeading) {
-		return err
+	c.leader.Rest(ctx)
+	err := c.hand.Do(ctx)
+	if err != nil {
+		c.leader.GoOn()
 	}
-	return nil
+	if errors.Is(err, ErrNotLeading) {
+		return nil
+	}
+	return err
 }
 
 // lastIndexOf asks a voter how far its log is.
@@ -199,7 +229,7 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		return &transport.WhoReply{Leader: c.LeaderID()}, nil
 	case transport.MethodPing:
 		return c.ping(), nil
-	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin:
+	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodTwin, transport.MethodRejoin:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodRegister:
 		defer c.lookAtSeats()

@@ -53,7 +53,7 @@ func foundCluster(cfg Config, store *localStore, identity *transport.Identity, n
 	if err != nil {
 		return nil, err
 	}
-	if tcp, udp, err := listenBoth(addr); err != nil {
+	if tcp, udp, err := transport.ListenPort(context.Background(), addr); err != nil {
 		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the cluster port cannot be opened: %v", err), "If another program uses it, choose another: --listen ADDR:PORT")
 	} else {
 		_, _ = tcp.Close(), udp.Close()
@@ -84,18 +84,15 @@ func foundCluster(cfg Config, store *localStore, identity *transport.Identity, n
 
 // announced are the addresses under which this machine can be reached, best first.
 func announced(listen netip.AddrPort) []string {
-	if !listen.Addr().IsUnspecified() {
-		return []string{listen.String()}
-	}
 	table, err := transport.SystemInterfaces()
-	if err != nil {
+	if err != nil && listen.Addr().IsUnspecified() {
 		return nil
 	}
 	var out []string
-	for _, a := range transport.RankAddrs(table, nil) {
-		out = append(out, netip.AddrPortFrom(a, listen.Port()).String())
+	for _, a := range transport.ListenAddrs(listen, table, nil) {
+		out = append(out, a.String())
 	}
-	return out[:min(len(out), transport.MaxAddrs)]
+	return out
 }
 
 // JoinCluster makes the node of a data folder a member of the cluster that peer belongs to, while it does not run. What it was

@@ -25,6 +25,7 @@ func (m *machine) run(ctx context.Context) error {
 	part(m.core.Run)
 	if m.wire != nil {
 		m.wire.start(part, m)
+		part(m.takeLeave)
 	}
 	part(func(ctx context.Context) error {
 		m.awaitOwnLead(ctx)

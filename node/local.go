@@ -22,7 +22,7 @@ import (
 type local struct{ m *machine }
 
 // ServeCall answers one.
-func (l *local) ServeCall(ctx context.Context, _ task.NodeID, method transport.Method, body []byte) (any, error) {
+func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transport.Method, body []byte) (any, error) {
 	switch method {
 	case transport.MethodAPI:
 		var q transport.APIRequest
@@ -37,6 +37,18 @@ func (l *local) ServeCall(ctx context.Context, _ task.NodeID, method transport.M
 		}
 		p, err := l.m.runner.ReadLog(ctx, runner.LogQuery{Execution: q.Execution, Stream: q.Stream, From: q.From, Limit: q.Limit, Tail: q.Tail, Hold: q.Hold})
 		return &transport.LogReply{Data: p.Data, Next: p.Next, Done: p.Done}, err
+	case transport.MethodTwin:
+		var q transport.TwinRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.serveTwin(from, q), nil
+	case transport.MethodRejoin:
+		var q transport.RejoinRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.rejoinHere(ctx, from, q)
 	}
 	var q transport.JoinRequest
 	if err := transport.Decode(body, &q); err != nil {
@@ -57,7 +69,7 @@ var (
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
 	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
-		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Audit: m.audit,
+		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
 }
 
@@ -110,6 +122,7 @@ func (p peers) Members() []api.Member {
 			} else {
 				e.Addresses = m.wire.book.Lookup(id)
 				e.Away = m.wire.away(id, m.clock.Awake())
+				e.Refusal = m.wire.refusalOf(id)
 			}
 		}
 		out = append(out, *e)
@@ -161,6 +174,9 @@ func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) erro
 // announceLeave has the leader record it; handing over leadership came first, so that it is another node.
 func (p peers) announceLeave(ctx context.Context, by string) error {
 	m := p.m
+	if m.trouble.problem() != nil {
+		return nil // it takes no part already
+	}
 	others := 0
 	for _, s := range m.core.Servers() {
 		if s.ID != raft.ServerID(m.identity.NodeID) {
@@ -217,7 +233,7 @@ func (s *standing) Read(f func(*fsm.State)) { s.m.core.Read(f) }
 // Standing is what this member knows of the leadership.
 func (s *standing) Standing() api.Standing {
 	now := s.m.clock.Awake()
-	st := api.Standing{Leads: s.m.core.leader.Leading(), Leader: s.m.core.LeaderID(), Copy: s.m.core.HasCopy()}
+	st := api.Standing{Leads: s.m.core.leader.Leading(), Leader: s.m.core.LeaderID(), Copy: s.m.core.HasCopy(), Out: s.m.trouble.problem() != nil}
 	if st.Leader != "" {
 		s.heard.Store(int64(now))
 	} else {

@@ -43,8 +43,11 @@ type machine struct {
 	caller      *transport.Client
 	core        *Core
 	runner      *runner.Runner
+	limits      atomic.Pointer[string] // what the runner says of them, once it is open
 	api         *api.API
 	socket      socketDoor
+	trouble     trouble
+	outed       chan struct{} // closed by putOut
 
 	ready    chan struct{} // closed once clients are answered
 	once     sync.Once     // the first of init and leave counts
@@ -70,7 +73,7 @@ func (m *machine) close() error {
 // buildMachine builds a node on its data folder. The order is one of need: the folder's lock first, so that nothing is touched
 // under another process; the audit log before the ledger that fills it; Raft before the worker that calls the leader.
 func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
-	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{})}
+	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{}), outed: make(chan struct{})}
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
@@ -92,13 +95,16 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err := m.openNetwork(); err != nil {
 		return m, err
 	}
+	if err := m.onlyOne(ctx); err != nil {
+		return m, err
+	}
 	founding, err := m.founding()
 	if err != nil {
 		return m, err
 	}
 	m.core, err = NewCore(Parts{
 		Self: m.identity.NodeID, Info: m.info, Incarnation: m.incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
-		NewJobID: newJobID, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
+		NewJobID: newJobID, Out: m.outError, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
 		Stuck: func(err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
@@ -199,7 +205,7 @@ func (m *machine) founded() {
 func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
 	stores, err := OpenStores(StoreConfig{DataDir: m.cfg.DataDir, Self: m.identity.NodeID, Log: m.log})
 	if err != nil {
-		return nil, nil, m.explainStore(err)
+		return nil, nil, err
 	}
 	worst, err := MeasureFsync(m.cfg.DataDir, m.clock)
 	if err != nil {
@@ -217,25 +223,13 @@ func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
 	}
 	r, err := OpenRaft(cfg, f, stores, trans)
 	if err != nil {
-		return nil, nil, errors.Join(m.explainStore(err), trans.Close(), stores.Close())
+		return nil, nil, errors.Join(err, trans.Close(), stores.Close())
 	}
 	end := func() error {
 		// Its own context: ending must not be cut short by what ended the node.
 		return errors.Join(CloseRaft(context.Background(), r, stores, trans, m.clock), stores.Close())
 	}
 	return r, end, nil
-}
-
-// explainStore tells a person what to do about a store that this node must not go on with.
-func (m *machine) explainStore(err error) error {
-	if !errors.Is(err, ErrAmnesia) {
-		return err
-	}
-	hint := "Put its data aside and begin anew: move " + m.cfg.DataDir + " away, then start again."
-	if m.identity.Member() {
-		hint = "The other members have everything. Join again as a new node: lanjobs join MACHINE --replace"
-	}
-	return task.NewProblem(task.ErrConflict, err.Error(), hint)
 }
 
 // openRunner opens what runs attempts. Its folder must be absolute, as commands run elsewhere.
@@ -250,6 +244,8 @@ func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runn
 		return nil, err
 	}
 	m.runner = r
+	limits := r.Limits()
+	m.limits.Store(&limits)
 	m.later(r.Close)
 	if m.cfg.NoopRunner {
 		return newNoopRunner(), nil
@@ -261,7 +257,12 @@ func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runn
 func (m *machine) events(es []task.Event) {
 	m.audit.Append(es)
 	for i := range es {
-		if e := &es[i]; m.wire != nil && e.Kind == task.EventNodeRemove { // who leaves by itself still wants its answer
+		e := &es[i]
+		switch {
+		case m.wire == nil || e.Kind != task.EventNodeRemove: // who leaves by itself still wants its answer
+		case e.Node == m.identity.NodeID:
+			m.putOut(m.removedProblem(""))
+		default:
 			m.wire.trust.CloseNode(e.Node)
 		}
 	}

@@ -32,7 +32,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, task.NewProblem(task.ErrInvalid, err.Error(), "")
 	}
-	m, err := buildMachine(ctx, cfg)
+	m, err := openMachine(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (n *Node) Run(ctx context.Context) error {
 		if !errors.Is(err, errRestart) {
 			return err
 		}
-		if m, err = buildMachine(ctx, n.cfg); err != nil {
+		if m, err = openMachine(ctx, n.cfg); err != nil {
 			return err
 		}
 		n.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lanjobs/transport"
 )
 
 // asideKept is how many lost Raft folders are kept for a person to look at.
@@ -43,7 +45,7 @@ func SetAside(dataDir string) (string, error) {
 			return "", fmt.Errorf("delete an old raft store: %w", err)
 		}
 	}
-	return to, syncDir(dataDir)
+	return to, transport.SyncDir(dataDir)
 }
 
 func asideDir(dataDir string, n int) string {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"go.etcd.io/bbolt"
+
+	"lanjobs/transport"
 )
 
 var errDamagedStore = errors.New("damaged store")
@@ -234,7 +236,7 @@ func compactFile(path string) (err error) {
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return transport.SyncDir(filepath.Dir(path))
 }
 
 func copyStore(to, from string) error {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/hashicorp/raft"
 
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 // ErrAmnesia: the Raft store does not hold what this node once acknowledged. A node that votes on with such a store can make a
@@ -149,7 +149,7 @@ func (s *RaftStores) writeMark(m storeMark) error {
 	if err != nil {
 		return err
 	}
-	if err := writeSynced(s.markFile(), b); err != nil {
+	if err := transport.WriteFile(s.markFile(), b); err != nil {
 		return fmt.Errorf("mark the raft store: %w", err)
 	}
 	s.mark = m
@@ -180,33 +180,4 @@ func (m *markingSink) Close() error {
 		return err
 	}
 	return m.mark()
-}
-
-// writeSynced replaces a file so that after a power cut it is either the old one or the new one.
-func writeSynced(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes renames in a folder last. Windows keeps them by itself and cannot sync a folder.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -25,8 +25,8 @@ var (
 
 const (
 	readyTimeout    = time.Second // an answer older than that says nothing
-	readyRounds     = 3           // of asking: under load everybody is a few entries behind
-	readyPause      = 100 * time.Millisecond
+	readyRounds     = 15          // of asking: right after the last entry everybody is behind
+	readyPause      = 20 * time.Millisecond
 	transferTimeout = 5 * time.Second
 )
 

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"time"
 
 	"lanjobs/task"
@@ -30,6 +29,8 @@ func (m *machine) watchPlace(ctx context.Context) error {
 		}
 		now, gone := slept(), m.addressGone()
 		gap := now - before
+		m.watchCopies(ctx)
+		m.watchUDP()
 		if gap >= wakeGap {
 			m.log.Info("this machine slept", "for", gap.Round(time.Second).String())
 		}
@@ -58,7 +59,7 @@ func (m *machine) addressGone() string {
 		return ""
 	}
 	for _, i := range table {
-		if i.Loopback && first.Addr().IsLoopback() || slices.Contains(i.Addrs, first.Addr()) {
+		if i.Loopback && first.Addr().IsLoopback() || i.Has(first.Addr()) {
 			return "" // all of 127.0.0.0/8 is here
 		}
 	}
@@ -69,4 +70,7 @@ func (m *machine) addressGone() string {
 func (m *machine) reconnect(id task.NodeID) {
 	m.layer.DropPeer(id)
 	m.caller.DropPeer(id)
+	if m.removed(id) {
+		m.wire.trust.CloseNode(id) // also where a snapshot took the place of the entry that removed it
+	}
 }

@@ -27,6 +27,24 @@ type wire struct {
 	mu      sync.Mutex
 	started time.Duration
 	lost    map[task.NodeID]time.Duration // Awake() when gossip lost a node; hints for status pages
+	refused map[task.NodeID]string        // why the last connection to or from a node was refused, until it is heard again
+}
+
+// note keeps a refusal for status pages.
+func (w *wire) note(id task.NodeID, r *transport.Refusal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused[id] = r.Reason.Error()
+}
+
+// refusalOf is the last refusal of a node that is not heard of, "" if there was none.
+func (w *wire) refusalOf(id task.NodeID) string {
+	if w.gossip.Alive(id) {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused[id]
 }
 
 // saw notes that gossip has found or lost a node.
@@ -35,6 +53,7 @@ func (w *wire) saw(id task.NodeID, alive bool, now time.Duration) {
 	defer w.mu.Unlock()
 	if alive {
 		delete(w.lost, id)
+		delete(w.refused, id)
 	} else {
 		w.lost[id] = now
 	}
@@ -57,7 +76,7 @@ func (w *wire) away(id task.NodeID, now time.Duration) time.Duration {
 // openNetwork makes the ways to other nodes. A this-machine-only node has none, and nothing listens.
 func (m *machine) openNetwork() error {
 	cfg := transport.RaftLayerConfig{Self: m.identity.NodeID, Cluster: m.identity.Cluster.ID, Generation: m.identity.Cluster.Generation,
-		Session: func() transport.Session { return transport.Session{} }, Dial: noNetwork, Clock: m.clock, Log: m.log}
+		Session: func() transport.Session { return transport.Session{} }, Dial: noNetwork, Admit: m.admitStream, Refused: m.refusal, Clock: m.clock, Log: m.log}
 	dial := noNetwork
 	if m.identity.Member() {
 		w, err := m.openWire()
@@ -79,6 +98,9 @@ func (m *machine) openNetwork() error {
 	return nil
 }
 
+// removed tells whether a node was removed from the cluster, as far as this member has applied.
+func (m *machine) removed(id task.NodeID) bool { return m.core != nil && m.core.Gone(id) }
+
 func noNetwork(_ context.Context, id task.NodeID) (net.Conn, error) {
 	return nil, task.NewProblem(task.ErrNoLeader, fmt.Sprintf("this machine belongs to no cluster and cannot reach %s", id), "")
 }
@@ -96,20 +118,20 @@ func (m *machine) openWire() (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, udp, err := listenBoth(addr)
+	tcp, udp, err := transport.ListenPort(context.Background(), addr)
 	if err != nil {
 		return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the cluster port cannot be opened: %v", err), "If another program uses it, choose another: --listen ADDR:PORT")
 	}
 	m.later(func() error { _ = tcp.Close(); _ = udp.Close(); return nil }) // a second close is no error worth telling
-	w := &wire{started: m.clock.Awake(), lost: map[task.NodeID]time.Duration{}}
+	w := &wire{started: m.clock.Awake(), lost: map[task.NodeID]time.Duration{}, refused: map[task.NodeID]string{}}
 	if w.book, err = transport.OpenBook(bookStore{m.store}, m.clock, m.log); err != nil {
 		return nil, err
 	}
-	if w.trust, err = transport.NewTrust(m.identity, m.clock, func(id task.NodeID) bool { return m.core != nil && m.core.Gone(id) }); err != nil {
+	if w.trust, err = transport.NewTrust(m.identity, m.clock, m.removed); err != nil {
 		return nil, err
 	}
 	w.mux = transport.NewMux(transport.MuxConfig{Listener: tcp, Trust: w.trust, Limits: transport.DefaultMuxLimits(), Clock: m.clock, Log: m.log})
-	w.dialer = transport.NewDialer(transport.DialerConfig{Trust: w.trust, Book: w.book, Net: transport.DialTCP, Clock: m.clock})
+	w.dialer = transport.NewDialer(transport.DialerConfig{Trust: w.trust, Book: w.book, Net: transport.DialTCP, Refused: m.refusal, Clock: m.clock})
 	w.raft = w.mux.Open(transport.ALPNRaft)
 	w.gossip = transport.NewGossip(transport.GossipConfig{
 		Self: m.identity.NodeID, Cluster: m.identity.Cluster.ID, Key: m.identity.Cluster.GossipKey, NextSession: m.nextSession,
@@ -118,7 +140,7 @@ func (m *machine) openWire() (*wire, error) {
 			return transport.About{Name: i.Name, Version: i.Version, Level: i.Level, Voter: i.Voter}
 		},
 		Listen: addr, UDP: udp, Streams: transport.NewGossipStreams(w.mux, w.dialer), Book: w.book,
-		Seeds: func() []string { return m.settings.Seeds }, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
+		Seeds: func() []string { return m.settings.Seeds }, Gone: m.removed, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
 		Changed: func(id task.NodeID, alive bool) {
 			w.saw(id, alive, m.clock.Awake())
 			if m.core != nil {
@@ -158,23 +180,9 @@ func listenAddr(cfg Config, s Settings) (netip.AddrPort, error) {
 	}
 	addr, err := netip.ParseAddrPort(text)
 	if err != nil {
-		return addr, task.NewProblem(task.ErrInvalid, fmt.Sprintf("--listen %q is not ADDR:PORT", text), "For example 0.0.0.0:7420, or one address of this machine with a port.")
+		return addr, task.NewProblem(task.ErrInvalid, fmt.Sprintf("--listen %q is not ADDR:PORT", text), "For example [::]:7420, or one address of this machine with a port.")
 	}
 	return addr, nil
-}
-
-// listenBoth binds TCP and UDP of one port.
-func listenBoth(addr netip.AddrPort) (net.Listener, net.PacketConn, error) {
-	tcp, err := net.Listen("tcp", addr.String())
-	if err != nil {
-		return nil, nil, err
-	}
-	udp, err := net.ListenPacket("udp", addr.String())
-	if err != nil {
-		_ = tcp.Close()
-		return nil, nil, err
-	}
-	return tcp, udp, nil
 }
 
 // nextSession makes a session of gossip greater than all before it on this machine.

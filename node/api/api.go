@@ -15,7 +15,7 @@ type API struct {
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 
-	requests, streams, submits gate
+	requests, streams, submits, bulks gate
 }
 
 // New makes the API of a node.
@@ -24,7 +24,7 @@ func New(cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{cfg: cfg, clock: cfg.Clock, log: cfg.Log, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		requests: make(gate, maxRequests), streams: make(gate, maxStreams), submits: make(gate, maxSubmits)}
+		requests: make(gate, maxRequests), streams: make(gate, maxStreams), submits: make(gate, maxSubmits), bulks: make(gate, maxBulks)}
 	for _, r := range a.routes() {
 		a.mux.Handle(r.pattern, a.serve(r))
 	}
@@ -59,14 +59,30 @@ func (a *API) routes() []route {
 	return []route{
 		{pattern: "GET /v1/status", where: fresh, handle: a.status},
 		{pattern: "POST /v1/jobs", where: commit, params: "dry_run", body: maxJobBody, handle: a.submit, check: readSpec},
-		{pattern: "GET /v1/jobs", where: fresh, params: "state queue name label dead since" + page, handle: a.listJobs},
+		{pattern: "GET /v1/jobs", where: fresh, params: "state queue name label dead since until" + page, handle: a.listJobs},
 		{pattern: "GET /v1/jobs/{ref}", where: fresh, handle: a.getJob},
 		{pattern: "DELETE /v1/jobs/{ref}", where: commit, params: "reason grace", handle: a.cancelJob},
 		{pattern: "POST /v1/jobs/{ref}/retry", where: commit, body: maxBody, handle: a.retryJob},
+		{pattern: "POST /v1/jobs/{ref}/pause", where: commit, body: maxBody, handle: a.pauseJob},
+		{pattern: "POST /v1/jobs/{ref}/resume", where: commit, body: maxBody, handle: a.resumeJob},
+		{pattern: "POST /v1/jobs/{ref}/priority", where: commit, body: maxBody, handle: a.prioritizeJob},
 		{pattern: "GET /v1/jobs/{ref}/spec", where: fresh, params: "format", handle: a.jobSpec},
 		{pattern: "GET /v1/jobs/{ref}/shards", where: fresh, params: "stage shards state attempts why" + page, handle: a.listShards},
 		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log", where: fresh, params: "stream from tail hold limit", long: true, handle: a.readLog},
 		{pattern: "GET /v1/jobs/{ref}/why", where: fresh, params: "stage shards", handle: a.whyJob},
+		{pattern: "GET /v1/dead", where: fresh, params: "queue name label job since until limit", handle: a.listDead},
+		{pattern: "GET /v1/schedules", where: fresh, params: "next" + page, handle: a.listSchedules},
+		{pattern: "GET /v1/schedules/{ref}", where: fresh, params: "next", handle: a.getSchedule},
+		{pattern: "DELETE /v1/schedules/{ref}", where: commit, handle: a.removeSchedule},
+		{pattern: "POST /v1/schedules/{ref}/pause", where: commit, body: maxBody, handle: a.pauseSchedule},
+		{pattern: "POST /v1/schedules/{ref}/resume", where: commit, body: maxBody, handle: a.resumeSchedule},
+		{pattern: "POST /v1/schedules/{ref}/trigger", where: commit, body: maxBody, handle: a.triggerSchedule},
+		{pattern: "GET /v1/queues", where: fresh, handle: a.listQueues},
+		{pattern: "GET /v1/queues/{ref}", where: fresh, handle: a.getQueue},
+		{pattern: "PATCH /v1/queues/{ref}", where: commit, body: maxBody, handle: a.setQueue},
+		{pattern: "DELETE /v1/queues/{ref}", where: commit, handle: a.removeQueue},
+		{pattern: "POST /v1/queues/{ref}/pause", where: commit, body: maxBody, handle: a.pauseQueue},
+		{pattern: "POST /v1/queues/{ref}/resume", where: commit, body: maxBody, handle: a.resumeQueue},
 		{pattern: "GET /v1/nodes", where: fresh, params: "all" + page, handle: a.listNodes},
 		{pattern: "GET /v1/nodes/{ref}", where: fresh, handle: a.getNode},
 		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},

@@ -10,6 +10,7 @@ import (
 	"lanjobs/fsm"
 	"lanjobs/node/leader"
 	"lanjobs/node/observe"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -26,16 +27,20 @@ type Standing struct {
 	Leads   bool          // a term runs here, everything committed before it is applied: Leader's methods work
 	Leader  task.NodeID   // "" = none is known
 	Silence time.Duration // since this member heard of a leader; 0 where it leads
+	Out     bool          // this machine takes no part in its cluster any more; Notices tells why
 	Copy    bool          // this member applies the log; false on a plain worker, which has no state to show
 }
 
-// Leader commits and knows the sessions while this member leads; *leader.Leader is one. Seen and Progress are called within
+// Leader commits and knows the sessions while this member leads; *leader.Leader is one. Seen, Progress and View are called within
 // Ledger.Read, so they must not call it.
 type Leader interface {
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
-	Submit(ctx context.Context, c fsm.SubmitJob) (fsm.Result, error)
+	// SubmitAll commits jobs under fresh ids, in their order; an error is that of the job at its place.
+	SubmitAll(ctx context.Context, jobs []fsm.SubmitJob) ([]fsm.Result, []error)
 	Seen(id task.NodeID) (leader.Seen, bool)
 	Progress(t task.Token) string
+	// View is what the term plans by, for explanations; nil while this member does not lead.
+	View(s *fsm.State) *plan.View
 }
 
 // Peers are the other members.
@@ -96,7 +101,8 @@ type Config struct {
 	Leader  Leader
 	Peers   Peers
 	Machine Machine
-	Audit   Audit // nil where Standing.Copy is false
+	Notices func() []string // what status says about this machine itself; may be nil
+	Audit   Audit           // nil where Standing.Copy is false
 	// NewID makes a request id for a write that has none: random, different at every call.
 	NewID func() task.RequestID
 }

@@ -23,7 +23,7 @@ func TestRoutesAreThoseOfTheDescription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^//\t(GET|POST|DELETE) +(/[^\s?]+)(?:\?(\S+))?`)
+	row := regexp.MustCompile(`(?m)^//\t(GET|POST|PATCH|DELETE) +(/[^\s?]+)(?:\?(\S+))?`)
 	described := map[string][]string{}
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		var names []string

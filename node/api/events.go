@@ -30,7 +30,7 @@ func (a *API) eventFilter(q *request) (f observe.Filter, err error) {
 			return f, err
 		}
 	}
-	if f.Since, err = q.since(a.clock.Wall()); err != nil {
+	if f.Since, err = q.moment("since", a.clock.Wall()); err != nil {
 		return f, err
 	}
 	if f.Limit, err = q.page(); err != nil {

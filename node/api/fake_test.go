@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"lanjobs/fsm"
 	"lanjobs/node/leader"
 	"lanjobs/node/observe"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 	"lanjobs/task/jobfile"
 	"lanjobs/transport"
@@ -53,6 +55,7 @@ type cluster struct {
 	index    uint64
 	wall     time.Time // of the next batch
 	ids      []task.JobID
+	made     int // ids beyond those
 	standing Standing
 	members  []Member
 	seen     map[task.NodeID]leader.Seen
@@ -190,7 +193,8 @@ func (c *cluster) nextID() task.JobID {
 	id := c.ids[0]
 	c.ids = c.ids[1:]
 	if len(c.ids) == 0 {
-		c.ids = []task.JobID{task.JobID(fmt.Sprintf("j9%04d", c.index+1))}
+		c.made++
+		c.ids = []task.JobID{task.JobID(fmt.Sprintf("j9%04d", c.made))}
 	}
 	return id
 }
@@ -242,6 +246,18 @@ func (c *cluster) Members() []Member       { c.mu.RLock(); defer c.mu.RUnlock();
 func (c *cluster) Progress(t task.Token) string {
 	return c.progress[t] // called within Read
 }
+func (c *cluster) View(s *fsm.State) *plan.View { // called within Read
+	if !c.standing.Leads {
+		return nil
+	}
+	v := &plan.View{State: s, Now: s.Clock, Self: c.api.cfg.Self, Nodes: map[task.NodeID]plan.Presence{}}
+	for id := range c.seen {
+		if n := s.Node(id); n != nil {
+			v.Nodes[id] = plan.Presence{Want: n.Info.Slots, Heard: true}
+		}
+	}
+	return v
+}
 func (c *cluster) Seen(id task.NodeID) (leader.Seen, bool) { s, ok := c.seen[id]; return s, ok }
 
 func (c *cluster) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
@@ -265,9 +281,13 @@ func (c *cluster) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error
 	return r, nil
 }
 
-func (c *cluster) Submit(ctx context.Context, s fsm.SubmitJob) (fsm.Result, error) {
-	s.Job = c.nextID()
-	return c.Propose(ctx, &s)
+func (c *cluster) SubmitAll(ctx context.Context, jobs []fsm.SubmitJob) ([]fsm.Result, []error) {
+	results, errs := make([]fsm.Result, len(jobs)), make([]error, len(jobs))
+	for i := range jobs {
+		jobs[i].Job = c.nextID()
+		results[i], errs[i] = c.Propose(ctx, &jobs[i])
+	}
+	return results, errs
 }
 
 func (c *cluster) Forward(ctx context.Context, r *transport.APIRequest) (*transport.APIReply, error) {
@@ -339,6 +359,7 @@ func (a *answer) ok(v any) *answer {
 		a.t.Fatalf("status %d: %s", a.status, a.body)
 	}
 	if v != nil {
+		reflect.ValueOf(v).Elem().SetZero() // a field that is left out is zero, whatever was read before
 		if err := json.Unmarshal([]byte(a.body), v); err != nil {
 			a.t.Fatalf("%v in %s", err, a.body)
 		}

@@ -13,12 +13,13 @@ const (
 	maxRequests = 256                        // at once, but for streams; beyond it 429
 	maxStreams  = 1024                       // logs and followed events at once
 	maxSubmits  = 16                         // job bodies in memory at once; more wait
-	maxID       = 128                        // of a request id
+	maxBulks    = 6                          // requests with many jobs in memory at once; more wait
 	maxValues   = 32                         // of one parameter
 	maxEcho     = 80                         // of what a caller typed, in an answer
 
 	defaultPage = 1000
 	maxPage     = 10_000
+	maxWalk     = 50_000  // jobs that one page looks at
 	pageBytes   = 4 << 20 // a page ends when its items are about that large
 	maxLogPiece = 1 << 20 // of one answer with output
 
@@ -33,10 +34,12 @@ const (
 	forwardWait = 4 * time.Second
 	firstPause  = 100 * time.Millisecond
 	maxPause    = time.Second
-	maxHold     = time.Minute      // of a log request
-	logWait     = 5 * time.Second  // for a node's answer, above its hold
-	beat        = 15 * time.Second // an empty line on a stream, so that a dead connection is noticed
-	followPoll  = time.Second      // how often a member without an audit log asks the leader for a stream
+	// bodyWait is how long a client may take to send a body: each that is on its way fills one of maxSubmits.
+	bodyWait   = 20 * time.Second
+	maxHold    = time.Minute      // of a log request
+	logWait    = 5 * time.Second  // for a node's answer, above its hold
+	beat       = 15 * time.Second // an empty line on a stream, so that a dead connection is noticed
+	followPoll = time.Second      // how often a member without an audit log asks the leader for a stream
 
 	// assignedLong is when a shard has been assigned for so long that a person may wonder (R21).
 	assignedLong = 10 * task.Second

@@ -5,80 +5,96 @@ import (
 	"strings"
 
 	"lanjobs/fsm"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 )
 
-// obstacle is what keeps a machine from taking a shard of a stage. The order is that of asking: what cannot be at all
-// comes before what will pass.
-type obstacle uint8
-
-const (
-	canRun   obstacle = iota
-	unmet             // a requirement
-	unborn            // admitted, never started
-	gone              // silent
-	draining          //
-	unheard           // not since the leader leads: it has not asked for work yet
-	leading           // runs nothing while another machine can (R18)
-	full              //
-)
-
-// machine is one machine as a stage sees it.
+// machine is what plan says of one machine, with what this package knows besides. It may be wrong by a moment and decides nothing.
 type machine struct {
-	name   string
 	id     task.NodeID
-	keeps  obstacle
-	why    string   // "is full (2/2)"; with canRun: "has room (1/2)"
-	load   float64  // leases per slot
+	name   string
+	keeps  plan.Kind
+	why    string   // after the name: "is full (2/2)"
 	fix    string   // what a person could do
-	nearly []string // unmet: "has gpu=yes"
+	nearly []string // of requirements that it does not meet: "has gpu=yes"
 }
 
-// machines judges every machine for a stage, by the rules that plan places by. What is said here may be wrong by a moment;
-// it decides nothing.
+// plan is what is known now in the form that plan asks for.
+func (v *view) plan() *plan.View {
+	if v.planned == nil && v.leads {
+		v.planned = v.sessions.View(v.State)
+	}
+	if v.planned == nil {
+		v.planned = &plan.View{State: v.State, Now: v.Clock, Self: v.leader, Stranger: true}
+	}
+	return v.planned
+}
+
+// machines says what keeps each machine from shards of a stage.
 func (v *view) machines(spec *task.StageSpec) []machine {
-	key := requirements(spec.Require)
+	key := needsKey(spec)
 	out, known := v.judged[key]
 	if !known {
-		out = v.judge(spec)
+		out = v.worded(plan.Fits(v.plan(), spec), spec)
 		v.judged[key] = out
 	}
 	return out
 }
 
-func (v *view) judge(spec *task.StageSpec) []machine {
-	var out []machine
-	v.present(func(n *fsm.Node) {
-		info := n.Labelled()
-		m := machine{name: nodeName(n), id: n.Info.ID, load: float64(v.Held(n.Info.ID)) / float64(max(n.Info.Slots, 1))}
-		held := fmt.Sprintf("(%d/%d)", v.Held(n.Info.ID), n.Info.Slots)
-		lacking := task.Unmatched(spec.Require, &info)
-		switch {
-		case len(lacking) > 0:
-			m.keeps, m.why, m.fix, m.nearly = unmet, "does not meet "+requirements(lacking), labelFix(m.name, lacking), v.nearly(lacking, &info)
+// needsKey is equal for stages that ask the same of machines.
+func needsKey(spec *task.StageSpec) string {
+	return fmt.Sprint(requirements(spec.Require), spec.Paths, spec.Programs, spec.Resources, spec.Broadcast)
+}
+
+// worded adds to plan's reasons about machines what only this member can tell.
+func (v *view) worded(rs []plan.Reason, spec *task.StageSpec) []machine {
+	out := make([]machine, 0, len(rs))
+	for _, r := range rs {
+		n := v.Node(r.Node)
+		m := machine{id: r.Node, name: nodeName(n), keeps: r.Kind, why: r.Text, fix: r.Change}
+		if v.orphan && !unable(r.Kind) && v.silent(n) { // nobody has recorded it
+			m.keeps, m.why, m.fix = plan.KindSilent, "is silent", "wake or start it"
+		}
+		switch m.keeps {
+		case plan.KindRequire:
+			info := n.Labelled()
+			m.nearly = v.nearly(task.Unmatched(spec.Require, &info), &info)
 			if len(m.nearly) > 0 {
 				m.why += " (" + strings.Join(m.nearly, ", ") + ")"
 			} else if m.fix != "" {
 				m.fix = "if it does: " + m.fix
 			}
-		case n.Incarnation == 0:
-			m.keeps, m.why, m.fix = unborn, "was admitted but has not started yet", "start lanjobs on it"
-		case v.silent(n):
-			m.keeps, m.why, m.fix = gone, "is silent"+v.silentFor(n), "wake or start it"
-		case n.Draining:
-			m.keeps, m.why, m.fix = draining, "is draining", "lanjobs node resume "+m.name
-		case !v.heard(n):
-			m.keeps, m.why = unheard, "has not been heard of since "+v.nameOf(v.leader)+" leads"
-		case n.Info.ID == v.leader && v.otherFits(spec, n.Info.ID) != "":
-			m.keeps, m.why = leading, "leads, and runs nothing while "+v.otherFits(spec, n.Info.ID)+" can"
-		case v.Held(n.Info.ID) >= n.Info.Slots:
-			m.keeps, m.why = full, "is full "+held
-		default:
-			m.why = "has room " + held
+		case plan.KindSilent:
+			m.why += v.silentFor(n)
 		}
 		out = append(out, m)
-	})
-	return out
+	}
+	return v.namedOther(out)
+}
+
+// namedOther tells which machine the leader leaves its work to.
+func (v *view) namedOther(ms []machine) []machine {
+	for i := range ms {
+		if ms[i].keeps != plan.KindLeads {
+			continue
+		}
+		for _, o := range ms {
+			if o.keeps != plan.KindLeads && !unable(o.keeps) {
+				ms[i].why = strings.Replace(ms[i].why, "another machine", o.name, 1)
+				break
+			}
+		}
+	}
+	return ms
+}
+
+// unable tells whether a machine cannot run a shard however long the shard waits for a busy one.
+func unable(k plan.Kind) bool {
+	switch k {
+	case plan.KindRequire, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindDraining, plan.KindLacks:
+		return true
+	}
+	return false
 }
 
 // silentFor is " for 4m, asleep?", as far as it is known.
@@ -95,55 +111,12 @@ func (v *view) silentFor(n *fsm.Node) string {
 	return text
 }
 
-// otherFits names a machine other than id that is here and could run the stage, busy or not; "" = there is none.
-func (v *view) otherFits(spec *task.StageSpec, id task.NodeID) (name string) {
-	v.present(func(n *fsm.Node) {
-		info := n.Labelled()
-		if name == "" && n.Info.ID != id && v.takesWork(n) && len(task.Unmatched(spec.Require, &info)) == 0 {
-			name = nodeName(n)
-		}
-	})
-	return name
-}
-
-// heard tells whether a machine has been heard in this term; who does not lead does not know and takes it for granted.
-func (v *view) heard(n *fsm.Node) bool {
-	if !v.leads {
-		return true
-	}
-	_, ok := v.seen(n.Info.ID)
-	return ok
-}
-
-func (v *view) takesWork(n *fsm.Node) bool {
-	return v.heard(n) && n.Online && !n.Draining && n.Gone == "" && n.Incarnation > 0
-}
-
 func requirements(rs []task.Requirement) string {
 	var texts []string
 	for _, r := range rs {
 		texts = append(texts, r.String())
 	}
 	return strings.Join(texts, ", ")
-}
-
-// automatic are labels that nobody can set.
-func automatic(label string) bool { return label == "node" || label == "os" || label == "arch" }
-
-// labelFix is the command that would make a machine fit, if a label can.
-func labelFix(name string, lacking []task.Requirement) string {
-	words := []string{"lanjobs node label", name}
-	for _, r := range lacking {
-		switch {
-		case automatic(r.Label) || r.Op == task.OpNotEqual:
-			return ""
-		case r.Op == task.OpExists:
-			words = append(words, r.Label+"=true")
-		default:
-			words = append(words, r.Label+"="+r.Values[0])
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // nearly says what a machine has in the place of what is asked for: the label with another value, or a label of nearly
@@ -161,7 +134,7 @@ func (v *view) nearly(lacking []task.Requirement, info *task.NodeInfo) []string 
 			for _, kv := range info.Labels {
 				names = append(names, kv.Name)
 			}
-			if near := nearest(names, r.Label); near != "" {
+			if near := task.Nearest(names, r.Label); near != "" {
 				value, _ = info.Label(near)
 				out = append(out, "has "+near+"="+value)
 			}
@@ -170,17 +143,28 @@ func (v *view) nearly(lacking []task.Requirement, info *task.NodeInfo) []string 
 	return out
 }
 
-func anyRoom(ms []machine) bool { return countOf(ms, canRun) > 0 }
+// takes tells whether a machine takes a shard now, or with its next question for work.
+func (m *machine) takes() bool {
+	return m.keeps == "" || m.keeps == plan.KindAsked || m.keeps == plan.KindOther
+}
 
-func countOf(ms []machine, keeps ...obstacle) (n int) {
-	for _, m := range ms {
-		for _, k := range keeps {
-			if m.keeps == k {
-				n++
-			}
+func anyRoom(ms []machine) bool {
+	for i := range ms {
+		if ms[i].takes() {
+			return true
 		}
 	}
-	return n
+	return false
+}
+
+// anyFits tells whether a machine can run it, if not now then when it has room.
+func anyFits(ms []machine) bool {
+	for i := range ms {
+		if !unable(ms[i].keeps) {
+			return true
+		}
+	}
+	return false
 }
 
 // maxNamed is how many machines one sentence names.
@@ -189,16 +173,21 @@ const maxNamed = 3
 // obstacles is why no machine takes a stage: "gpu=true, 0 of 4 (pc-win has gpu=yes)", "node=nas is full (2/2)",
 // "nas is full (2/2), pc-win is draining".
 func obstacles(ms []machine, require []task.Requirement) string {
-	lacking := countOf(ms, unmet)
+	lacking := 0
+	for _, m := range ms {
+		if m.keeps == plan.KindRequire {
+			lacking++
+		}
+	}
 	var texts, names []string
 	for _, m := range ms {
 		names = append(names, m.name)
 		switch {
-		case m.keeps == unmet && lacking == len(ms):
+		case m.keeps == plan.KindRequire && lacking == len(ms):
 			for _, n := range m.nearly {
 				texts = append(texts, m.name+" "+n)
 			}
-		case m.keeps != unmet:
+		case m.keeps != plan.KindRequire:
 			texts = append(texts, m.name+" "+m.why)
 		}
 	}
@@ -225,7 +214,7 @@ func obstacles(ms []machine, require []task.Requirement) string {
 func nearestNode(names []string, require []task.Requirement) string {
 	for _, r := range require {
 		if r.Label == "node" && r.Op == task.OpEqual {
-			return nearest(names, r.Values[0])
+			return task.Nearest(names, r.Values[0])
 		}
 	}
 	return ""

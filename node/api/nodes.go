@@ -165,3 +165,6 @@ func (a *API) removeNode(ctx context.Context, q *request) (*reply, error) {
 		return nil
 	})
 }
+
+// automatic are labels that nobody can set.
+func automatic(label string) bool { return label == "node" || label == "os" || label == "arch" }

@@ -60,7 +60,7 @@ func (v *view) noJob(ref string) error {
 		return n < maxSuggested
 	})
 	detail := "no job " + shown(ref) + "."
-	if j := newest[nearest(words, ref)]; j != nil {
+	if j := newest[task.Nearest(words, ref)]; j != nil {
 		detail += fmt.Sprintf(" Did you mean %q (%s, %s)?", j.Spec.Name, j.ID, j.State)
 	}
 	return task.NewProblem(task.ErrNotFound, detail, "All jobs: lanjobs ls")
@@ -99,7 +99,7 @@ func (v *view) findNode(ref string) (*fsm.Node, error) {
 	var names []string
 	v.present(func(n *fsm.Node) { names = append(names, nodeName(n)) })
 	detail := "no node " + shown(ref) + "."
-	if near := nearest(names, ref); near != "" {
+	if near := task.Nearest(names, ref); near != "" {
 		detail += fmt.Sprintf(" Did you mean %q?", near)
 	}
 	return nil, task.NewProblem(task.ErrNotFound, detail, "All machines: lanjobs node ls")

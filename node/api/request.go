@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type request struct {
 	orphan    bool           // and there is none now
 	via       task.NodeID    // the member that the client talks to
 	forwarded bool
-	spec      *task.Spec // of a submit, once it was checked
+	lines     []*submission // of a submit, once they were checked
 }
 
 // accept reads a request and refuses what is malformed.
@@ -69,7 +70,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request
 			return nil, err
 		}
 	}
-	if q.body, err = readBody(w, r, rt.body); err != nil {
+	if q.body, err = a.readBody(w, r, rt.bodyLimit(r)); err != nil {
 		return nil, err
 	}
 	if rt.check != nil {
@@ -86,7 +87,7 @@ func (q *request) onlyKnown(params string) error {
 			continue
 		}
 		hint := "Known here: " + strings.Join(known, ", ")
-		if near := nearest(known, name); near != "" {
+		if near := task.Nearest(known, name); near != "" {
 			hint = fmt.Sprintf("Did you mean %q?", near)
 		}
 		return invalid("the parameter "+shown(name)+" is not known here", hint)
@@ -105,8 +106,8 @@ func (q *request) writeHeaders(a *API) error {
 	case q.id == "":
 		q.id = a.cfg.NewID()
 		h.Set(transport.HeaderRequestID, string(q.id)) // the same when it is forwarded
-	case len(q.id) > maxID || strings.ContainsFunc(string(q.id), func(r rune) bool { return r <= ' ' || r > '~' }):
-		return invalid(fmt.Sprintf("%s is up to %d letters, digits and signs", transport.HeaderRequestID, maxID), "")
+	case !q.id.Valid():
+		return invalid(fmt.Sprintf("%s is up to %d letters, digits and signs", transport.HeaderRequestID, task.MaxRequestID), "")
 	}
 	if text := h.Get(transport.HeaderWait); text != "" {
 		wait, ok := lengthOf(text)
@@ -118,12 +119,22 @@ func (q *request) writeHeaders(a *API) error {
 	return nil
 }
 
-// readBody takes at most limit bytes.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if r.Body == nil {
+// soon as a deadline makes a read that waits return at once.
+var soon = time.Unix(1, 0)
+
+// readBody takes at most limit bytes, and for at most bodyWait: a client that sends one byte a minute would keep others out.
+func (a *API) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
+	ctx, cancel := transport.WithTimeout(r.Context(), a.cfg.Clock, bodyWait)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(soon) })
+	defer stop()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(limit, 1)))
+	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
+		return nil, &statusError{http.StatusRequestTimeout, task.NewProblem(task.ErrInvalid, fmt.Sprintf("the body did not come within %s", bodyWait), "")}
+	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large || err == nil && int64(len(body)) > limit {
 		if limit == 0 {
 			return nil, invalid("this request takes no body", "")
@@ -285,9 +296,9 @@ func secondsOf(f float64) (time.Duration, bool) {
 	return time.Duration(f * float64(time.Second)), true
 }
 
-// since reads a moment: RFC 3339, or how long ago.
-func (q *request) since(now time.Time) (time.Time, error) {
-	text := q.query.Get("since")
+// moment reads a parameter that is a moment: RFC 3339, or how long ago. The zero time if it is not given.
+func (q *request) moment(name string, now time.Time) (time.Time, error) {
+	text := q.query.Get(name)
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -296,7 +307,7 @@ func (q *request) since(now time.Time) (time.Time, error) {
 	}
 	d, ok := lengthOf(text)
 	if !ok {
-		return time.Time{}, invalid("since "+shown(text)+" is neither a time nor a length of time", "write 2026-11-29T12:00:00Z, or 1h for the last hour")
+		return time.Time{}, invalid(name+" "+shown(text)+" is neither a time nor a length of time", "write 2026-11-29T12:00:00Z, or 1h for an hour ago")
 	}
 	return now.Add(-d), nil
 }

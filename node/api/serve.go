@@ -60,7 +60,7 @@ func (a *API) serve(rt route) http.HandlerFunc {
 // receive reads and checks a request. Job files may be large, so only some are read and parsed at a time; a commit waits for
 // nobody here.
 func (a *API) receive(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
-	if rt.body == maxJobBody {
+	if rt.body == maxJobBody && !isBulk(r) {
 		select {
 		case a.submits <- struct{}{}:
 			defer a.submits.leave()
@@ -71,8 +71,24 @@ func (a *API) receive(w http.ResponseWriter, r *http.Request, rt route) (*reques
 	return a.accept(w, r, rt)
 }
 
+// bodyLimit is how large the body of a request may be.
+func (rt route) bodyLimit(r *http.Request) int64 {
+	if rt.body == maxJobBody && isBulk(r) {
+		return transport.MaxSubmitBytes
+	}
+	return rt.body
+}
+
 // respond gives the answer of a route; nil without an error means that it was streamed.
 func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply, error) {
+	if rt.body == maxJobBody && isBulk(r) { // many jobs stay in memory until all are committed
+		select {
+		case a.bulks <- struct{}{}:
+			defer a.bulks.leave()
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		}
+	}
 	q, err := a.receive(w, r, rt)
 	if err != nil {
 		return nil, err
@@ -91,7 +107,7 @@ func (a *API) respond(w http.ResponseWriter, r *http.Request, rt route) (*reply,
 	}
 	switch rt.where {
 	case fresh:
-		return a.read(r.Context(), q, rt.handle)
+		return a.noticed(q)(a.read(r.Context(), q, rt.handle))
 	case commit:
 		return a.write(r.Context(), q, rt.handle)
 	}
@@ -115,7 +131,7 @@ func (a *API) read(ctx context.Context, q *request, h handler) (*reply, error) {
 		return a.local(ctx, q, h)
 	case q.forwarded:
 		return nil, notLeading()
-	case q.stale && st.Copy:
+	case (q.stale || st.Out) && st.Copy:
 		q.orphan = st.Leader == ""
 		return a.old(ctx, q, h, st)
 	}

@@ -142,6 +142,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add("POST", "/v1/jobs", "dry_run=1", hello, "application/yaml")
 	f.Add("POST", "/v1/jobs", "", `{"name":"x"}`, "application/vnd.lanjobs.spec+json")
+	f.Add("POST", "/v1/jobs", "", `{"request_id":"a","spec":{"name":"x"}}`+"\n\n{}", "application/vnd.lanjobs.specs+x-ndjson")
 	f.Add("GET", "/v1/jobs/transcode/shards", "shards=0-9223372036854775807&limit=99999999999", "", "")
 	f.Add("GET", "/v1/jobs/%00", "label=a in (b,c),d!=e", "", "")
 	f.Fuzz(func(t *testing.T, method, path, query, body, kind string) {
@@ -161,7 +162,7 @@ func FuzzRequests(f *testing.F) {
 		if w.Code >= 500 && w.Code != 503 {
 			t.Errorf("%s %s?%s gives %d %s", method, path, query, w.Code, w.Body)
 		}
-		known := []string{typeJSON, typeProblem, typeText}
+		known := []string{typeJSON, typeProblem, typeText, typeLines}
 		if !slices.Contains(known, w.Header().Get("Content-Type")) {
 			t.Errorf("%s %s?%s gives %q", method, path, query, w.Header().Get("Content-Type"))
 		}
@@ -194,7 +195,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, x := range []struct{ word, want string }{{"transcod", "transcode"}, {"trancsode", "transcode"}, {"scor", "score"}, {"xyz", ""}, {"nas", "nas"}, {"nsa", "nas"}, {strings.Repeat("x", 70), ""}} {
-		if got := nearest([]string{"transcode", "score", "nas"}, x.word); got != x.want {
+		if got := task.Nearest([]string{"transcode", "score", "nas"}, x.word); got != x.want {
 			t.Errorf("%s is near %q", x.word, got)
 		}
 	}

@@ -83,7 +83,7 @@ func (a *API) listShards(_ context.Context, q *request) (*reply, error) {
 				}
 				one := v.shard(j, i, k, s.attempts)
 				if s.why {
-					one.Why, _ = reasons.why(sh)
+					one.Why, _ = reasons.why(k)
 				}
 				out.Items = append(out.Items, one)
 				bytes += weigh(&one)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -25,11 +26,11 @@ func readSpec(q *request) error {
 		return invalid("there is no job in the body", "")
 	}
 	var spec *task.Spec
-	var faults []task.Fault
 	switch kind {
+	case transport.ContentTypeSpecs:
+		return readLines(q)
 	case transport.ContentTypeSpec:
-		spec = &task.Spec{}
-		if err := decodeJSON(q.body, spec); err != nil {
+		if spec, err = decodeSpec(q.body); err != nil {
 			return err
 		}
 	case "multipart/form-data":
@@ -38,19 +39,44 @@ func readSpec(q *request) error {
 		if len(q.body) > task.MaxJobFileBytes {
 			return task.NewProblem(task.ErrTooLarge, fmt.Sprintf("a job file has at most %d KiB", task.MaxJobFileBytes>>10), "")
 		}
-		spec, faults = jobfile.Load("job.yaml", q.body, jobfile.Options{})
-	}
-	if len(faults) > 0 || spec == nil {
-		return faulty(faults)
+		var faults []task.Fault
+		if spec, faults = jobfile.Load("job.yaml", q.body, jobfile.Options{}); len(faults) > 0 || spec == nil {
+			return faulty(faults)
+		}
 	}
 	if err := idempotencyKey(q, spec); err != nil {
 		return err
 	}
-	if faults = jobfile.Check(spec); len(faults) > 0 {
-		return faulty(faults)
+	s, err := newSubmission(spec)
+	if err != nil {
+		return err
 	}
-	q.spec = spec
+	s.id = q.id
+	q.lines = []*submission{s}
 	return nil
+}
+
+// decodeSpec reads the JSON of a spec. A field that is unknown here is refused: it asks for something that would not be done.
+func decodeSpec(data []byte) (*task.Spec, error) {
+	if len(data) > task.MaxSpecBytes {
+		return nil, task.NewProblem(task.ErrTooLarge, fmt.Sprintf("the job is larger than %d KiB", task.MaxSpecBytes>>10), "")
+	}
+	spec := &task.Spec{}
+	return spec, decodeJSON(data, spec)
+}
+
+// newSubmission checks a spec and encodes it. What is stored is always the canonical JSON and never what a client sent: replicas
+// with other versions of a decoder must agree on it (duplicate names, upper case, broken UTF-8).
+func newSubmission(spec *task.Spec) (*submission, error) {
+	if faults := jobfile.Check(spec); len(faults) > 0 {
+		return nil, faulty(faults)
+	}
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := digestOf(spec, data)
+	return &submission{spec: spec, data: data, sum: sum}, err
 }
 
 // idempotencyKey lets a header give the key that the file does not have.
@@ -86,11 +112,25 @@ func faulty(faults []task.Fault) error {
 
 // digest names "the same file": the spec without the text it was read from.
 func digest(spec *task.Spec) ([]byte, error) {
-	bare := *spec
-	bare.Source = ""
-	data, err := json.Marshal(&bare)
+	data, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
+	}
+	return digestOf(spec, data)
+}
+
+// digestOf is digest for a spec whose canonical JSON is at hand. Its last field is the source, so the rest is what stands before.
+func digestOf(spec *task.Spec, data []byte) ([]byte, error) {
+	if spec.Source != "" {
+		source, err := json.Marshal(spec.Source)
+		if err != nil {
+			return nil, err
+		}
+		before, found := bytes.CutSuffix(data, fmt.Appendf(nil, `,"source":%s}`, source))
+		if !found {
+			return nil, fmt.Errorf("%w: source is not the last field of a spec", errInternal)
+		}
+		data = append(before[:len(before):len(before)], '}')
 	}
 	sum := sha256.Sum256(data)
 	return sum[:], nil
@@ -98,64 +138,97 @@ func digest(spec *task.Spec) ([]byte, error) {
 
 // submit answers POST /v1/jobs (R31).
 func (a *API) submit(ctx context.Context, q *request) (*reply, error) {
+	if isBulk(q.http) {
+		return a.submitLines(ctx, q)
+	}
 	dry, err := q.flag("dry_run")
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(q.spec)
-	if err != nil {
-		return nil, err
-	}
-	sum, err := digest(q.spec)
-	if err != nil {
-		return nil, err
-	}
+	s := q.lines[0]
 	if dry {
-		return a.dryRun(q, string(sum))
+		return a.dryRun(q, s)
 	}
-	r, err := a.cfg.Leader.Submit(ctx, fsm.SubmitJob{RequestID: q.id, Spec: data, Digest: sum, By: q.by})
-	switch {
-	case err != nil:
+	results, errs := a.cfg.Leader.SubmitAll(ctx, []fsm.SubmitJob{{RequestID: s.id, Spec: s.data, Digest: s.sum, By: q.by}})
+	if errs[0] != nil {
+		return nil, errs[0]
+	}
+	s.result = results[0]
+	var out *task.SubmitReply
+	a.look(q, func(v *view) { out, err = v.submitted(s) })
+	if err != nil {
 		return nil, err
-	case r.Err != nil && r.Job != "":
-		return nil, a.keyConflict(q, r.Job)
-	case r.Err != nil:
-		return nil, r.Err
 	}
-	out := task.SubmitReply{ID: r.Job, Name: q.spec.Name}
-	a.look(q, func(v *view) {
-		j := v.Job(r.Job)
-		if j == nil {
-			return
-		}
-		out.Name = j.Spec.Name
-		// A repeat of this very request is no news to its sender: he has had no answer yet.
-		out.Existed = r.Existed && j.Request != q.id
-		if !out.Existed {
-			out.Note = v.cannotRun(&j.Spec.Spec)
-		}
-	})
 	status := http.StatusCreated
 	if out.Existed {
 		status = http.StatusOK
 	}
 	rep, err := jsonReply(status, out)
 	if err == nil {
-		rep.set("Location", "/v1/jobs/"+string(out.ID))
+		rep.set("Location", location(out))
 	}
 	return rep, err
 }
 
+func location(r *task.SubmitReply) string {
+	if r.Schedule != "" {
+		return "/v1/schedules/" + r.Schedule
+	}
+	return "/v1/jobs/" + string(r.ID)
+}
+
+// scheduled says what became of a job with a schedule: no job yet.
+func (v *view) scheduled(r *fsm.Result) *task.SubmitReply {
+	out := &task.SubmitReply{Name: r.Schedule, Schedule: r.Schedule, Existed: r.Existed}
+	if s := v.Schedule(r.Schedule); s != nil {
+		out.Note = v.cannotRun(&s.Spec.Spec)
+		if next := v.schedule(s, 1).Next; len(next) > 0 {
+			out.Next = &next[0]
+		}
+	}
+	return out
+}
+
+// submitted says what became of a submission.
+func (v *view) submitted(s *submission) (*task.SubmitReply, error) {
+	r := &s.result
+	switch {
+	case s.problem != nil:
+		return nil, s.problem
+	case r.Err != nil && r.Job != "":
+		return nil, v.keyConflict(r.Job)
+	case r.Err != nil && v.Queue(s.spec.Queue) == nil:
+		return nil, v.noQueue(s.spec.Queue)
+	case r.Err != nil:
+		return nil, r.Err
+	}
+	if r.Schedule != "" {
+		return v.scheduled(r), nil
+	}
+	out := &task.SubmitReply{ID: r.Job, Name: s.spec.Name}
+	if j := v.Job(r.Job); j != nil {
+		out.Name = j.Spec.Name
+		// A repeat of this very request is no news to its sender: he has had no answer yet.
+		out.Existed = r.Existed && j.Request != s.id
+		if !out.Existed {
+			out.Note = v.cannotRun(&j.Spec.Spec)
+		}
+	}
+	return out, nil
+}
+
 // dryRun says what a submit would do, and does nothing.
-func (a *API) dryRun(q *request, sum string) (*reply, error) {
-	out := task.SubmitReply{Name: q.spec.Name}
+func (a *API) dryRun(q *request, s *submission) (*reply, error) {
+	out := task.SubmitReply{Name: s.spec.Name}
 	var err error
 	a.look(q, func(v *view) {
-		out.Note = v.cannotRun(q.spec)
-		old := v.keyUser(q.spec)
+		out.Note = v.cannotRun(s.spec)
+		old := v.keyUser(s.spec)
 		switch {
+		case v.Queue(s.spec.Queue) == nil:
+			err = v.noQueue(s.spec.Queue)
 		case old == nil:
-		case old.Spec.Digest != sum:
+		case old.Spec.Digest != string(s.sum):
 			err = v.keyProblem(old)
 		default:
 			out.ID, out.Existed, out.Note = old.ID, true, ""
@@ -185,14 +258,11 @@ func (v *view) keyUser(spec *task.Spec) (found *fsm.Job) {
 }
 
 // keyConflict says who used the key before, and when.
-func (a *API) keyConflict(q *request, id task.JobID) error {
-	err := error(task.NewProblem(task.ErrConflict, "the idempotency key was used with a different file", ""))
-	a.look(q, func(v *view) {
-		if j := v.Job(id); j != nil {
-			err = v.keyProblem(j)
-		}
-	})
-	return err
+func (v *view) keyConflict(id task.JobID) error {
+	if j := v.Job(id); j != nil {
+		return v.keyProblem(j)
+	}
+	return task.NewProblem(task.ErrConflict, "the idempotency key was used with a different file", "")
 }
 
 func (v *view) keyProblem(old *fsm.Job) error {
@@ -206,7 +276,7 @@ func (v *view) cannotRun(spec *task.Spec) string {
 	for i := range spec.Stages {
 		st := &spec.Stages[i]
 		ms := v.machines(st)
-		if countOf(ms, canRun, full, leading, unheard) > 0 {
+		if anyFits(ms) {
 			continue
 		}
 		what := "it"

@@ -5,6 +5,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/node/leader"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 )
 
@@ -20,7 +21,9 @@ type view struct {
 	sessions Leader
 	members  map[task.NodeID]Member
 	voters   *electorate
-	judged   map[string][]machine // by requirements: many jobs ask for the same
+	planned  *plan.View           // see plan
+	notes    int                  // jobs that plan was asked about
+	judged   map[string][]machine // by what is asked of machines: many jobs ask for the same
 }
 
 // look gives f a view. f must be quick and keep nothing of the state.

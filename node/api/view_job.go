@@ -12,10 +12,11 @@ import (
 // job is one job as lists and its own page show it.
 func (v *view) job(j *fsm.Job) task.JobView {
 	out := task.JobView{
-		ID: j.ID, Name: j.Spec.Name, State: j.State, Queue: j.Spec.Queue, Priority: j.Spec.Priority, Key: j.Spec.IdempotencyKey,
+		ID: j.ID, Name: j.Spec.Name, State: j.State, Queue: j.Queue(), Priority: j.Priority, Key: j.Spec.IdempotencyKey,
 		Labels: slices.Clone(j.Spec.Labels), Submitted: time.UnixMilli(j.Submitted).UTC(), By: j.By,
 		Started: wallTime(j.Started), Ended: wallTime(j.Ended), AgeSeconds: v.ago(j.Submitted).Seconds(),
 		Stages: make([]task.StageView, len(j.Stages)), Reason: j.CancelReason, Note: v.jobNote(j),
+		Paused: j.Paused && !j.State.Final(), Schedule: j.Schedule, ScheduledFor: wallTime(j.ScheduledFor),
 	}
 	for i := range j.Stages {
 		out.Stages[i] = stageView(j, i)
@@ -26,9 +27,18 @@ func (v *view) job(j *fsm.Job) task.JobView {
 	return out
 }
 
+// wholeJob is job with what is too dear for lists.
+func (v *view) wholeJob(j *fsm.Job) task.JobView {
+	out := v.job(j)
+	out.Position = v.position(j)
+	measured(&out, j)
+	return out
+}
+
 func stageView(j *fsm.Job, i int) task.StageView {
 	spec := &j.Spec.Stages[i]
-	return task.StageView{Name: spec.Name, State: j.Stages[i].State.String(), Needs: slices.Clone(spec.Needs), Shards: counts(&j.Stages[i]), Parallelism: spec.Parallelism}
+	return task.StageView{Name: spec.Name, State: j.Stages[i].State.String(), Needs: slices.Clone(spec.Needs), Shards: counts(&j.Stages[i]), Parallelism: spec.Parallelism,
+		TimeoutSeconds: seconds(spec.Timeout)}
 }
 
 // counts of a stage. What is pending in a stage that is not open waits; in a skipped one it is nothing at all.
@@ -71,6 +81,8 @@ func (v *view) jobNote(j *fsm.Job) string {
 		return ""
 	case j.Cancelling:
 		return fmt.Sprintf("is being cancelled: %s to stop", plural(active, "shard", "shards"))
+	case j.Paused:
+		return "is paused: lanjobs resume " + string(j.ID)
 	case active > 0 && failed > 0:
 		return plural(failed, "dead shard", "dead shards")
 	case active > 0:
@@ -96,12 +108,23 @@ func (v *view) stageNote(j *fsm.Job, i int) string {
 	case int(st.Waits) == pending:
 		return v.backoffNote(j, i)
 	}
-	ms := v.machines(&j.Spec.Stages[i])
-	if anyRoom(ms) {
+	k := j.NextReady(i, 0)
+	if k < 0 || v.notes >= maxNotes {
 		return ""
 	}
-	return "no machine: " + obstacles(ms, j.Spec.Stages[i].Require)
+	v.notes++
+	e := v.stage(j, i).explain(k)
+	if e.whole.Kind != "" {
+		return e.whole.Text
+	}
+	if anyRoom(e.machines) {
+		return ""
+	}
+	return "no machine: " + obstacles(e.machines, j.Spec.Stages[i].Require)
 }
+
+// maxNotes bounds how many jobs of one answer plan is asked about.
+const maxNotes = 500
 
 // maxScan bounds how many shards a note looks at.
 const maxScan = 1000

@@ -15,7 +15,7 @@ func (v *view) node(n *fsm.Node) task.NodeView {
 	info := n.Labelled()
 	m := v.members[id]
 	out := task.NodeView{ID: id, Name: nodeName(n), Role: string(v.role(n)), State: v.nodeState(n), Since: wallTime(n.Since), OS: n.Info.OS, Arch: n.Info.Arch,
-		CPUs: n.Info.CPUs, Slots: n.Info.Slots, Version: n.Info.Version, Labels: slices.Clone(info.Labels), Running: v.Held(id),
+		CPUs: n.Info.CPUs, Slots: n.Info.Slots, Version: n.Info.Version, Limits: n.Info.Limits, Labels: slices.Clone(info.Labels), Running: v.Held(id),
 		Addresses: slices.Clone(m.Addresses), Refusal: m.Refusal}
 	if seen, ok := v.seen(id); ok {
 		ago := seen.Ago.Seconds()

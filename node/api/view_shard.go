@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -12,8 +13,9 @@ func (v *view) shard(j *fsm.Job, i, k int, attempts bool) task.ShardView {
 	sh, spec := j.Shard(i, k), &j.Spec.Stages[i]
 	out := task.ShardView{Stage: spec.Name, Shard: k, State: v.shardState(j, i, sh), Attempt: int(sh.Tries), Failures: int(sh.Fails),
 		Attempts: spec.Retry.Attempts, Token: sh.Token, Outputs: slices.Clone(sh.Outputs()), Last: v.last(sh)}
-	if len(spec.Items) > 0 {
-		out.Item = spec.Items[k]
+	out.Item, out.Pinned, out.Skipped = j.Item(i, k), j.PinnedTo(i, k), sh.Skipped()
+	if r, ok := j.RangeOf(i, k); ok {
+		out.Range = &r
 	}
 	if sh.Tries > 0 && sh.State != task.ShardPending {
 		n := v.NodeByPlace(sh.Node)
@@ -109,7 +111,7 @@ func (v *view) ended(j *fsm.Job, i, k int, a *task.AttemptRecord) task.AttemptVi
 			out.State = task.ShardSucceeded.String()
 		}
 	}
-	if o.Message != "" && o.End != task.EndStartFailed { // there it is in the outcome's words
+	if o.Message != "" && !strings.Contains(out.Reason, o.Message) {
 		out.Reason += ": " + o.Message
 	}
 	return out

@@ -2,12 +2,14 @@ package api
 
 import (
 	"fmt"
+	"slices"
 
 	"lanjobs/fsm"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 )
 
-// stageWhy explains the shards of one stage; what is the same for all of them is found once.
+// stageWhy explains the shards of one stage.
 type stageWhy struct {
 	*view
 	j    *fsm.Job
@@ -15,30 +17,91 @@ type stageWhy struct {
 	st   *fsm.Stage
 	spec *task.StageSpec
 
-	wait string
+	fresh *explained // of its ready shards that have not failed, if they are all alike
+	waits *explained // of its shards while it is not open
+	group ranges     // the shards that these two are about
 }
 
 func (v *view) stage(j *fsm.Job, i int) *stageWhy {
 	return &stageWhy{view: v, j: j, i: i, st: &j.Stages[i], spec: &j.Spec.Stages[i]}
 }
 
-func (s *stageWhy) machines() []machine { return s.view.machines(s.spec) }
-
-// ready tells whether a shard could be granted now.
+// ready tells whether a shard waits for nothing of its own.
 func (s *stageWhy) ready(sh *fsm.Shard) bool {
 	return s.st.State == task.StageOpen && sh.State == task.ShardPending && sh.Due <= s.Clock && !s.j.State.Final()
 }
 
-// crowded tells whether as many shards run as the stage allows.
-func (s *stageWhy) crowded() bool {
-	return s.spec.Parallelism > 0 && s.st.Active() >= s.spec.Parallelism
+// alike tells whether one answer does for all ready shards that have not failed: not where each has a machine of its own.
+func (s *stageWhy) alike() bool {
+	balance := task.BalanceLeastLoaded
+	if q := s.Queue(s.j.Queue()); q != nil {
+		balance = balanceOf(q)
+	}
+	return !s.spec.Broadcast && balance != task.BalanceModulo && balance != task.BalanceConsistentHash
+}
+
+// explained is what plan says of a shard: one reason for all machines, or machine by machine.
+type explained struct {
+	whole    plan.Reason
+	machines []machine
+}
+
+// explain asks plan about a shard, once for those that are alike.
+func (s *stageWhy) explain(k int) *explained {
+	sh := s.st.At(k)
+	kept := &s.waits
+	switch {
+	case s.st.State == task.StageWaiting:
+	case s.ready(sh) && sh.Fails == 0 && s.alike():
+		kept = &s.fresh
+	default:
+		kept = new(*explained)
+	}
+	if *kept == nil {
+		e := &explained{}
+		rs := plan.Explain(s.plan(), s.j.ID, s.i, k)
+		if len(rs) == 1 && rs[0].Node == "" {
+			e.whole = rs[0]
+		} else {
+			if home := s.j.PinnedTo(s.i, k); home != "" { // what keeps others is that it is not theirs
+				rs = slices.DeleteFunc(rs, func(r plan.Reason) bool { return r.Node != home })
+			}
+			e.machines = s.worded(rs, s.spec)
+		}
+		*kept = e
+	}
+	return *kept
+}
+
+// sentence is what plan says in one sentence.
+func (s *stageWhy) sentence(e *explained, sh *fsm.Shard) (why, fix string) {
+	if e.whole.Kind != "" {
+		return e.whole.Text, e.whole.Change
+	}
+	if anyRoom(e.machines) {
+		return "is next", ""
+	}
+	var others []string
+	failed := false
+	for i := range e.machines {
+		m := &e.machines[i]
+		failed = failed || m.keeps == plan.KindFailed
+		if m.keeps != plan.KindFailed && m.keeps != plan.KindLeads && !unable(m.keeps) {
+			others = append(others, m.name+" "+m.why)
+		}
+	}
+	if failed && len(others) > 0 {
+		return "waits for a machine that it has not failed on: " + some(others, maxNamed, ", ") + "; " + s.last(sh) + s.used(sh), ""
+	}
+	return "no machine: " + obstacles(e.machines, s.spec.Require), ""
 }
 
 // why says in one sentence why a shard does not run or does not get on, "" if all is well with it, and what would help.
-func (s *stageWhy) why(sh *fsm.Shard) (why, fix string) {
+func (s *stageWhy) why(k int) (why, fix string) {
+	sh := s.st.At(k)
 	switch sh.State {
 	case task.ShardPending:
-		return s.whyPending(sh)
+		return s.whyPending(k, sh)
 	case task.ShardAssigned, task.ShardRunning:
 		return s.whyLeased(sh)
 	case task.ShardFailed:
@@ -47,40 +110,14 @@ func (s *stageWhy) why(sh *fsm.Shard) (why, fix string) {
 	return "", ""
 }
 
-func (s *stageWhy) whyPending(sh *fsm.Shard) (why, fix string) {
+func (s *stageWhy) whyPending(k int, sh *fsm.Shard) (why, fix string) {
 	switch {
-	case s.st.State == task.StageWaiting:
-		return s.waits(), ""
-	case !s.ready(sh) && s.st.State == task.StageOpen:
+	case s.st.State == task.StageWaiting, s.ready(sh):
+		return s.sentence(s.explain(k), sh)
+	case s.st.State == task.StageOpen && sh.Due > s.Clock:
 		return s.backoff(sh) + s.used(sh), ""
-	case !s.ready(sh):
-		return "", ""
-	case s.crowded():
-		return fmt.Sprintf("parallelism %d reached", s.spec.Parallelism), ""
 	}
-	if text := s.elsewhere(sh); text != "" {
-		return text, ""
-	}
-	if ms := s.machines(); !anyRoom(ms) {
-		return "no machine: " + obstacles(ms, s.spec.Require), ""
-	}
-	return "is next", ""
-}
-
-// waits names the stages that have to end first.
-func (s *stageWhy) waits() string {
-	if s.wait != "" {
-		return s.wait
-	}
-	var texts []string
-	for _, need := range s.spec.Needs {
-		st := &s.j.Stages[s.j.Spec.Stage(need)]
-		if !st.State.Done() {
-			texts = append(texts, fmt.Sprintf("%s (%d/%d)", need, st.Counts[task.ShardSucceeded], st.Len()))
-		}
-	}
-	s.wait = "waits for " + some(texts, maxNamed, ", ")
-	return s.wait
+	return "", ""
 }
 
 // used is how many of the attempts allowed are used up.
@@ -103,7 +140,12 @@ func (s *stageWhy) whyLeased(sh *fsm.Shard) (why, fix string) {
 	n := s.NodeByPlace(sh.Node)
 	name, left := nodeName(n), sh.Due.Sub(s.Clock)
 	held := s.Clock.Sub(max(sh.Renewed, sh.Granted))
+	if reason, stopping := s.j.Stopping(s.i); stopping {
+		return name + " is stopping it: " + reason, ""
+	}
 	switch {
+	case s.j.Cancelling && s.j.Expired:
+		return name + " is stopping it: " + s.j.CancelReason, ""
 	case s.j.Cancelling:
 		return name + " is stopping it (cancelled)", ""
 	case n.Draining && n.DrainUntil > s.Clock:
@@ -118,35 +160,4 @@ func (s *stageWhy) whyLeased(sh *fsm.Shard) (why, fix string) {
 		return fmt.Sprintf("runs again after %s%s", s.last(sh), s.used(sh)), ""
 	}
 	return "", ""
-}
-
-// elsewhere says that a shard is kept back for a machine it has not failed on, "" if it is not (R27).
-func (s *stageWhy) elsewhere(sh *fsm.Shard) string {
-	h := sh.History()
-	if sh.Fails == 0 || len(h) == 0 {
-		return ""
-	}
-	failed := map[task.NodeID]int{}
-	for _, a := range h {
-		if a.Counted {
-			failed[a.Node]++
-		}
-	}
-	var again *machine // where it would run if it did not wait: the least loaded, as plan chooses
-	other := ""
-	ms := s.machines()
-	for i := range ms {
-		switch m := &ms[i]; {
-		case m.keeps == canRun && failed[m.id] == 0:
-			return "" // it goes there
-		case m.keeps == canRun && (again == nil || m.load < again.load):
-			again = m
-		case m.keeps == full && failed[m.id] == 0 && m.id != s.leader:
-			other = m.name + " " + m.why
-		}
-	}
-	if again == nil || other == "" || failed[again.id] < 2 && s.spec.Retry.Judge(h[len(h)-1].Outcome) != task.VerdictElsewhere {
-		return ""
-	}
-	return "waits for a machine that it has not failed on: " + other + "; " + s.last(sh) + s.used(sh)
 }

@@ -29,10 +29,16 @@ import (
 type cluster struct {
 	t        *testing.T
 	net      *memnet.Network
-	machines []*machine
 	oracle   *oracle
-	pace     int // steps of work take so many times longer
+	rand     *rand.Rand
+	rough    bool           // clocks are off by up to a tenth and boot clocks show anything
+	pace     int            // steps of work take so many times longer
+	guardLag time.Duration  // how late guards are after a thaw
+	between  func(*process) // what a process does between two steps
 	logger   *slog.Logger
+
+	mu       sync.Mutex // guards machines, which nodes read while a test may replace one
+	machines []*machine
 }
 
 // machine is one node with what survives its crash: disk and incarnation.
@@ -40,6 +46,7 @@ type machine struct {
 	c     *cluster
 	id    task.NodeID
 	clock *memnet.Clock
+	still func() // undoes what stopped the machine, nil while it runs
 	host  *memnet.Host
 
 	log   *raft.InmemStore
@@ -56,8 +63,16 @@ type machine struct {
 // run gives f a running cluster of n machines in a bubble of virtual time.
 func run(t *testing.T, n int, f func(c *cluster)) {
 	t.Helper()
+	runWith(t, n, func(*cluster) {}, f)
+}
+
+// runWith is run for a cluster that prepare changes before its first machine is made.
+func runWith(t *testing.T, n int, prepare, f func(c *cluster)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, pace: 1, net: memnet.New(), oracle: newOracle(t), logger: slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		c := &cluster{t: t, pace: 1, guardLag: 150 * time.Millisecond, net: memnet.New(), oracle: newOracle(t), rand: rand.New(rand.NewSource(1)),
+			logger: slog.New(slog.NewTextHandler(logOutput(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		prepare(c)
 		for i := range n {
 			c.add(task.NodeID(fmt.Sprintf("n%d", i+1)))
 		}
@@ -88,9 +103,23 @@ func logOutput() io.Writer {
 }
 
 func (c *cluster) add(id task.NodeID) *machine {
-	m := &machine{c: c, id: id, clock: memnet.NewClock(), host: c.net.Host(id), log: raft.NewInmemStore(), snaps: raft.NewInmemSnapshotStore()}
+	rate := 1.0
+	if c.rough {
+		rate = []float64{0.9, 1.1, 0.9 + 0.2*c.rand.Float64()}[c.rand.Intn(3)] // often as far off as the promise goes
+	}
+	m := &machine{c: c, id: id, clock: memnet.NewDriftingClock(rate), host: c.net.Host(id), log: raft.NewInmemStore(), snaps: raft.NewInmemSnapshotStore()}
+	m.reboot()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.machines = append(c.machines, m)
 	return m
+}
+
+// reboot starts the boot clock anew, anywhere: what it showed before means nothing any more (I9).
+func (m *machine) reboot() {
+	if m.c.rough {
+		m.clock.Reboot(time.Duration(m.c.rand.Int63n(int64(2000 * time.Hour))))
+	}
 }
 
 // start begins a new life of the agent on what the disk holds.
@@ -109,7 +138,7 @@ func (m *machine) start(found bool) {
 		},
 		Caller: m.c.net.Caller(m.id), Members: m.c.ids, NewJobID: newJobID(),
 		OpenRaft: func(f raft.FSM) (*raft.Raft, func() error, error) { return m.openRaft(f, found) },
-		Events:   func([]task.Event) {}, SyncEvents: func() error { return nil }, Restored: func(uint64) {}, Founded: func() {}, Stuck: func(error) {},
+		Events:   m.tell, SyncEvents: func() error { return nil }, Restored: func(uint64) {}, Founded: func() {}, Stuck: func(error) {},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { m.runner.worker = w; return m.runner, nil },
 	}
 	if found && m.inc == 1 {
@@ -126,8 +155,11 @@ func (m *machine) start(found bool) {
 	m.stop = func() { stop(); _ = ln.Close() }
 	m.done.Go(func() { _ = m.layer.Serve(ln) })
 	m.done.Go(func() { _ = core.Run(ctx) })
-	m.runner.begin(ctx)
+	m.runner.begin()
 }
+
+// tell passes on what committed entries did here.
+func (m *machine) tell(events []task.Event) { m.c.oracle.audit(m.id, events) }
 
 // openRaft opens Raft on the stores that outlive a crash.
 func (m *machine) openRaft(f raft.FSM, found bool) (*raft.Raft, func() error, error) {
@@ -148,10 +180,13 @@ func (m *machine) openRaft(f raft.FSM, found bool) (*raft.Raft, func() error, er
 	return r, func() error { err := trans.Close(); _ = r.Shutdown().Error(); return err }, nil
 }
 
-// crash ends the machine at once: processes, agent, connections. The disk stays.
+// crash is a power cut: processes, agent and connections end at once. The disk stays.
 func (m *machine) crash() {
 	if m.core == nil {
 		return
+	}
+	if m.still != nil {
+		m.still()
 	}
 	m.runner.powerOff()
 	m.stop()
@@ -162,9 +197,12 @@ func (m *machine) crash() {
 		m.c.t.Errorf("%s: %v", m.id, err)
 	}
 	m.core = nil
+	m.reboot()
 }
 
 func (c *cluster) ids() []task.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	out := make([]task.NodeID, len(c.machines))
 	for i, m := range c.machines {
 		out[i] = m.id
@@ -183,9 +221,19 @@ func (c *cluster) admitAll() {
 		return has
 	})
 	for _, m := range c.machines[1:] {
-		c.propose(&fsm.CreateToken{ID: string(m.id), Hash: []byte(m.id), TTL: task.Hour, Uses: 1})
-		c.propose(&fsm.AdmitNode{TokenHash: []byte(m.id), Node: m.id, Name: string(m.id)})
+		c.admit(m)
 	}
+	c.untilVoters()
+}
+
+// admit lets a machine in under a token of its own.
+func (c *cluster) admit(m *machine) {
+	c.propose(&fsm.CreateToken{ID: string(m.id), Hash: []byte(m.id), TTL: task.Hour, Uses: 1})
+	c.propose(&fsm.AdmitNode{TokenHash: []byte(m.id), Node: m.id, Name: string(m.id)})
+}
+
+// untilVoters waits until as many machines vote as should, all of them here.
+func (c *cluster) untilVoters() {
 	want := map[int]int{1: 1, 2: 1, 3: 3, 4: 3, 5: 3}[len(c.machines)]
 	c.until(2*time.Minute, "all voters", func() bool {
 		l := c.leader()
@@ -197,6 +245,9 @@ func (c *cluster) admitAll() {
 			if s.Suffrage == raft.Voter {
 				voters++
 			}
+			if !slices.Contains(c.ids(), task.NodeID(s.ID)) {
+				return false
+			}
 		}
 		return voters == want
 	})
@@ -205,7 +256,7 @@ func (c *cluster) admitAll() {
 // leader is the machine that leads now, nil if none does.
 func (c *cluster) leader() *machine {
 	for _, m := range c.machines {
-		if m.core != nil && m.core.Leads() && !m.runner.frozen() {
+		if m.core != nil && m.core.Leads() && m.clock.Runs() {
 			return m
 		}
 	}
@@ -328,7 +379,6 @@ func (c *cluster) checkAll() {
 		}
 		return len(slices.Compact(all)) == 1
 	})
-	c.oracle.check()
 }
 
 func newJobID() func() task.JobID {

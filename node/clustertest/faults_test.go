@@ -2,9 +2,6 @@ package clustertest
 
 import (
 	"fmt"
-	"math/rand"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -88,15 +85,26 @@ func TestOneWayCuts(t *testing.T) {
 	}
 }
 
-// sleep freezes a machine for d, as a suspend does: nothing of it runs, and its boot clock has gone on when it wakes.
-func (m *machine) sleep(d time.Duration) {
+// suspend stops a machine as sleep does: nothing of it runs, its awake clock stands still, its boot clock goes on.
+func (m *machine) suspend() (wake func()) { return m.stand(m.clock.Suspend) }
+
+// freeze stops all processes of a machine; its clocks go on.
+func (m *machine) freeze() (thaw func()) { return m.stand(m.clock.Freeze) }
+
+func (m *machine) stand(stop func()) (undo func()) {
 	m.c.net.Freeze(m.id)
-	m.runner.setFrozen(true)
-	time.Sleep(d)
-	m.clock.Sleep(8 * time.Hour) // timers stood still for longer than this test shows
-	m.runner.setFrozen(false)
-	m.runner.lapse()
-	m.c.net.Thaw(m.id)
+	stop()
+	m.still = func() {
+		m.still = nil
+		m.clock.Resume()
+		m.c.net.Thaw(m.id)
+	}
+	still := m.still
+	return func() {
+		if m.still != nil { // else it crashed meanwhile
+			still()
+		}
+	}
 }
 
 func TestAMachineThatSleptPastItsLeaseHasNoEffect(t *testing.T) {
@@ -104,7 +112,9 @@ func TestAMachineThatSleptPastItsLeaseHasNoEffect(t *testing.T) {
 		id := c.submit("j1", stage("a", 6, 10*task.Second))
 		w := c.busyWorker()
 		time.Sleep(time.Second)
-		w.sleep(40 * time.Second)
+		wake := w.suspend()
+		time.Sleep(40 * time.Second)
+		wake()
 		c.untilDone(id, 5*time.Minute)
 	})
 }
@@ -129,9 +139,9 @@ func TestAQuietHour(t *testing.T) {
 		id := c.submit("j1", long)
 		for range 2 {
 			w := c.busyWorker()
-			w.runner.setFrozen(true) // the tasks wait; their agent does not
+			w.runner.pause(true) // the tasks wait; their agent does not
 			time.Sleep(20 * time.Minute)
-			w.runner.setFrozen(false)
+			w.runner.pause(false)
 		}
 		c.untilDone(id, time.Hour)
 		c.leader().core.Read(func(s *fsm.State) {
@@ -143,77 +153,6 @@ func TestAQuietHour(t *testing.T) {
 			}
 		})
 	})
-}
-
-// storm lets a random fault happen every few seconds, always leaving a majority of disks.
-func (c *cluster) storm(r *rand.Rand, d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Duration(r.Intn(5000)) * time.Millisecond) {
-		m := c.machines[r.Intn(len(c.machines))]
-		o := c.machines[r.Intn(len(c.machines))]
-		pause := time.Duration(r.Intn(15000)) * time.Millisecond
-		switch r.Intn(8) {
-		case 0:
-			m.crash()
-			time.Sleep(pause)
-			m.start(false)
-		case 1:
-			c.net.Isolate(m.id)
-			time.Sleep(pause)
-			c.net.Rejoin(m.id)
-		case 2:
-			if o != m {
-				c.net.CutOneWay(m.id, o.id)
-				time.Sleep(pause)
-				c.net.Heal()
-			}
-		case 3:
-			m.sleep(pause)
-		case 4:
-			m.clock.Shift(time.Duration(r.Intn(2000000)-1000000) * time.Second)
-		case 5:
-			if o != m {
-				c.net.Delay(m.id, o.id, time.Duration(r.Intn(800))*time.Millisecond)
-				time.Sleep(pause)
-				c.net.Heal()
-			}
-		case 6:
-			if l := c.leader(); l != nil {
-				l.crash()
-				time.Sleep(pause)
-				l.start(false)
-			}
-		case 7:
-			for _, m := range c.machines { // a power cut for all
-				m.crash()
-			}
-			time.Sleep(pause)
-			for _, m := range c.machines {
-				m.start(false)
-			}
-		}
-	}
-	c.net.Heal()
-}
-
-func seeds(normal int) int {
-	if n, err := strconv.Atoi(os.Getenv("LANJOBS_SEEDS")); err == nil {
-		return n
-	}
-	return normal
-}
-
-func TestStorms(t *testing.T) {
-	for seed := range int64(seeds(20)) {
-		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
-			run(t, 3, func(c *cluster) {
-				r := rand.New(rand.NewSource(seed))
-				ttl := []task.Millis{2, 5, 10, 60}[seed%4] * task.Second
-				id := c.submit("j1", stage("a", 20, ttl), stage("b", 3, ttl, "a"))
-				c.storm(r, 90*time.Second)
-				c.untilDone(id, 10*time.Minute)
-			})
-		})
-	}
 }
 
 // I12 with failovers: a change of leader neither shortens a lease nor costs the machines that go on working.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
-	"testing"
+	"sync/atomic"
 	"time"
 
 	"lanjobs/node/worker"
@@ -14,79 +14,15 @@ import (
 
 type conn = net.Conn
 
-// oracle sees every step of every simulated process in the cluster and knows what no node can know: what happens elsewhere
-// at the same moment.
-type oracle struct {
-	t *testing.T
-
-	mu     sync.Mutex
-	acting map[task.ShardRef]map[*process]bool
-	saved  map[task.ShardRef]uint64 // newest acknowledged checkpoint
-	starts map[task.ExecutionID]int
-	ended  map[task.ShardRef]int // processes that ran to their end
-}
-
-func newOracle(t *testing.T) *oracle {
-	return &oracle{t: t, acting: map[task.ShardRef]map[*process]bool{}, saved: map[task.ShardRef]uint64{}, starts: map[task.ExecutionID]int{}, ended: map[task.ShardRef]int{}}
-}
-
-// begin notes a process's start: one per execution, and at the newest acknowledged checkpoint or after it (I1, I5).
-func (o *oracle) begin(p *process) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.starts[p.a.Execution()]++; o.starts[p.a.Execution()] > 1 {
-		o.t.Errorf("execution %s started twice", p.a.Execution())
-	}
-	if p.step < o.saved[p.a.Ref()] {
-		o.t.Errorf("%v resumes at %d, %d was acknowledged", p.a.Ref(), p.step, o.saved[p.a.Ref()])
-	}
-	if o.acting[p.a.Ref()] == nil {
-		o.acting[p.a.Ref()] = map[*process]bool{}
-	}
-	o.acting[p.a.Ref()][p] = true
-}
-
-// act is a step of a process: no other one of the shard may be able to act now (I1, I2).
-func (o *oracle) act(p *process) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for q := range o.acting[p.a.Ref()] {
-		if q != p && !q.r.isFrozen() {
-			o.t.Errorf("two processes act on %v: %s under %d and %s under %d", p.a.Ref(), p.r.m.id, p.a.Token, q.r.m.id, q.a.Token)
-		}
-	}
-}
-
-func (o *oracle) end(p *process) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.acting[p.a.Ref()], p)
-}
-
-func (o *oracle) acknowledged(ref task.ShardRef, seq uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.saved[ref] = max(o.saved[ref], seq)
-}
-
-func (o *oracle) check() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for ref, n := range o.ended {
-		if n == 0 {
-			o.t.Errorf("%v never ended", ref)
-		}
-	}
-}
-
 // fakeRunner runs simulated processes in virtual time, with a guard that kills at the deadline.
 type fakeRunner struct {
 	m      *machine
 	worker *worker.Worker
 	exits  chan runner.Exit
+	lag    time.Duration // how long after a thaw the guard looks again
 
 	mu      sync.Mutex
-	freeze  bool
+	paused  bool // the tasks wait; their agent does not
 	off     bool
 	procs   map[task.ExecutionID]*process
 	changed chan struct{}
@@ -99,44 +35,55 @@ var _ worker.Runner = (*fakeRunner)(nil)
 
 // process is one simulated attempt: it saves a checkpoint after each step.
 type process struct {
-	r     *fakeRunner
-	a     task.Assignment
-	d     task.Deadlines
-	step  uint64
-	steps uint64
-	stop  chan task.Outcome
-	over  bool
+	r         *fakeRunner
+	a         task.Assignment
+	deadlines atomic.Pointer[task.Deadlines]
+	step      uint64
+	steps     uint64
+	stop      chan task.Outcome
+	over      bool // guarded by r.mu
 }
+
+// overdue is for how long the process has been past its kill while its machine ran, below 0 before it. A thaw gives the guard
+// time to look (I2).
+func (p *process) overdue() time.Duration {
+	late := p.r.m.clock.Boot().Sub(p.deadlines.Load().Kill)
+	return min(late, p.r.m.clock.RunsFor()-thawGrace)
+}
+
+// lapsed tells whether the process is past its kill, and lives only because its machine has just been thawed.
+func (p *process) lapsed() bool {
+	return p.r.m.clock.Boot() >= p.deadlines.Load().Kill && p.r.m.clock.RunsFor() <= thawGrace
+}
+
+// late tells whether the node's belief in the lease is over.
+func (p *process) late() bool { return p.r.m.clock.Boot() >= p.deadlines.Load().End }
 
 func newFakeRunner(m *machine) *fakeRunner {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &fakeRunner{m: m, exits: make(chan runner.Exit, 64), procs: map[task.ExecutionID]*process{}, changed: make(chan struct{}), ctx: ctx, cancel: cancel}
+	return &fakeRunner{m: m, exits: make(chan runner.Exit, 64), lag: m.c.guardLag, procs: map[task.ExecutionID]*process{}, changed: make(chan struct{}), ctx: ctx, cancel: cancel}
 }
 
-func (r *fakeRunner) begin(context.Context) { r.wg.Go(r.guard) }
+func (r *fakeRunner) begin() { r.wg.Go(r.guard) }
 
-// guard kills what has reached its deadline, as long as the machine is not frozen.
+// guard kills what has reached its deadline. After a thaw it comes to that a little later.
 func (r *fakeRunner) guard() {
 	for {
 		select {
 		case <-r.ctx.Done():
 			return
-		case <-time.After(50 * time.Millisecond):
+		case <-r.m.clock.After(guardTick / 2):
 		}
-		r.lapse()
-	}
-}
-
-func (r *fakeRunner) lapse() {
-	if r.isFrozen() {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.procs {
-		if r.m.clock.Boot() >= p.d.Kill {
-			r.kill(p, task.Outcome{End: task.EndLeaseLost})
+		if r.m.clock.RunsFor() < r.lag {
+			continue
 		}
+		r.mu.Lock()
+		for _, p := range r.procs {
+			if r.m.clock.Boot() >= p.deadlines.Load().Kill {
+				r.kill(p, task.Outcome{End: task.EndLeaseLost})
+			}
+		}
+		r.mu.Unlock()
 	}
 }
 
@@ -151,7 +98,8 @@ func (r *fakeRunner) kill(p *process, o task.Outcome) {
 }
 
 func (r *fakeRunner) Start(a *task.Assignment, _ *task.Spec, d task.Deadlines) error {
-	p := &process{r: r, a: *a, d: d, steps: 6, stop: make(chan task.Outcome, 1)}
+	p := &process{r: r, a: *a, steps: 6, stop: make(chan task.Outcome, 1)}
+	p.deadlines.Store(&d)
 	if a.Checkpoint != nil {
 		p.step = a.Checkpoint.Seq
 	}
@@ -176,9 +124,9 @@ func (p *process) run() {
 			return
 		case <-r.ctx.Done():
 			return
-		case <-time.After(time.Duration(r.m.c.pace*(500+p.a.Shard%7*100)) * time.Millisecond):
+		case <-r.m.clock.After(time.Duration(r.m.c.pace*(500+p.a.Shard%7*100)) * time.Millisecond):
 		}
-		if !r.awaitThaw() {
+		if !r.awaitTurn() {
 			return
 		}
 		r.mu.Lock()
@@ -186,28 +134,39 @@ func (p *process) run() {
 			r.m.c.oracle.act(p)
 		}
 		r.mu.Unlock()
-		ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
-		seq, err := r.worker.Checkpoint(ctx, &p.a, []byte{byte(p.step + 1)})
-		cancel()
-		if err == nil {
-			r.m.c.oracle.acknowledged(p.a.Ref(), seq)
-			p.step = seq
+		p.save()
+		if r.m.c.between != nil {
+			r.m.c.between(p)
 		}
 	}
 	r.mu.Lock()
 	if !p.over {
+		if p.late() {
+			r.m.c.oracle.endedLate(p)
+		}
 		r.kill(p, task.Outcome{End: task.EndExited})
 	}
 	r.mu.Unlock()
 	r.exit(p, <-p.stop)
 }
 
-func (r *fakeRunner) exit(p *process, o task.Outcome) {
-	if o.End == task.EndExited {
-		r.m.c.oracle.mu.Lock()
-		r.m.c.oracle.ended[p.a.Ref()]++
-		r.m.c.oracle.mu.Unlock()
+// save saves a checkpoint, also when it should not: a process does not know that its lease is over.
+func (p *process) save() {
+	r := p.r
+	superseded, late := r.m.c.oracle.superseded(p), p.late()
+	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+	defer cancel()
+	seq, err := r.worker.Checkpoint(ctx, &p.a, []byte{byte(p.step + 1)})
+	if err == nil {
+		// A renewal that was on its way may have given it more time meanwhile.
+		r.m.c.oracle.acknowledged(p, seq, superseded, late && p.late())
+		p.step = seq
+	} else if late {
+		r.m.c.oracle.lateWrite()
 	}
+}
+
+func (r *fakeRunner) exit(p *process, o task.Outcome) {
 	select {
 	case r.exits <- runner.Exit{Assignment: p.a, Outcome: o}:
 	case <-r.ctx.Done():
@@ -218,7 +177,8 @@ func (r *fakeRunner) Extend(x task.ExecutionID, d task.Deadlines) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.procs[x]; p != nil {
-		p.d = p.d.Later(d)
+		later := p.deadlines.Load().Later(d)
+		p.deadlines.Store(&later)
 	}
 }
 
@@ -238,37 +198,30 @@ func (r *fakeRunner) Forget(x task.ExecutionID) {
 	delete(r.procs, x)
 }
 
-func (r *fakeRunner) isFrozen() bool {
+// pause lets the tasks wait, or go on.
+func (r *fakeRunner) pause(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.freeze
-}
-
-func (r *fakeRunner) frozen() bool { return r.isFrozen() }
-
-func (r *fakeRunner) setFrozen(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.freeze = on
+	r.paused = on
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// awaitThaw holds a process while its machine is frozen; false = the machine went off.
-func (r *fakeRunner) awaitThaw() bool {
-	for {
+// awaitTurn holds a process while its machine stands still or the tasks are paused; false = the machine went off.
+func (r *fakeRunner) awaitTurn() bool {
+	for r.m.clock.Await(r.ctx) {
 		r.mu.Lock()
-		frozen, changed := r.freeze, r.changed
+		paused, changed := r.paused, r.changed
 		r.mu.Unlock()
-		if !frozen {
-			return r.ctx.Err() == nil
+		if !paused {
+			return true
 		}
 		select {
 		case <-changed:
 		case <-r.ctx.Done():
-			return false
 		}
 	}
+	return false
 }
 
 // powerOff ends all processes without a word.

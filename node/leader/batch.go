@@ -23,7 +23,7 @@ func (t *term) step(ctx context.Context) bool {
 		return false
 	}
 	t.mu.Lock()
-	if t.inFlight >= maxInFlight {
+	if t.inFlight >= maxInFlight || t.quiet != nil {
 		t.mu.Unlock()
 		return false
 	}
@@ -35,7 +35,7 @@ func (t *term) step(ctx context.Context) bool {
 	for _, r := range requests {
 		entry.Commands = append(entry.Commands, r.cmd)
 		switch r.cmd.(type) {
-		case *fsm.CancelJob, *fsm.SetNode:
+		case *fsm.CancelJob, *fsm.SetNode, *fsm.FireSchedule: // a run by hand may replace another
 			b.orders = true
 		}
 	}
@@ -98,16 +98,24 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 	defer t.mu.Unlock()
 	t.cfg.Log.Read(func(s *fsm.State) {
 		t.sessions.judge(s, presence)
-		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight}
+		t.note(s, b, entry.Commands, awake)
+		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks}
 		decisions := plan.Expire(v)
 		decisions = append(decisions, plan.Presences(v)...)
-		decisions = append(decisions, plan.Place(v)...)
+		decisions = append(decisions, t.ending(b, plan.ExpireJobs(v))...)
+		decisions = append(decisions, t.ending(b, t.timetable.Schedules(v, t.cfg.Clock.Wall()))...)
+		grants := plan.Place(v)
+		decisions = append(decisions, grants...)
+		if len(grants) == 0 && awake-t.lastSplit >= splitEvery {
+			t.lastSplit = awake
+			decisions = append(decisions, plan.Split(v)...)
+		}
 		if awake-t.lastCollect >= collectEvery {
 			t.lastCollect = awake
 			decisions = append(decisions, plan.Collect(v)...)
 		}
 		entry.Commands = append(entry.Commands, decisions...)
-		b.polls = t.reserve(decisions, polls)
+		b.polls = t.reserve(s, decisions, polls)
 		if at, ok := t.due(s); ok && t.inFlight == 0 {
 			must = at <= v.Now || awake-t.measured >= keepAlive
 		}
@@ -119,11 +127,11 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 }
 
 // reserve notes grants as being in flight and gives the polls that they will answer. The caller holds mu.
-func (t *term) reserve(decisions []fsm.Command, polls map[task.NodeID]*poll) map[task.NodeID]*poll {
+func (t *term) reserve(s *fsm.State, decisions []fsm.Command, polls map[task.NodeID]*poll) map[task.NodeID]*poll {
 	out := map[task.NodeID]*poll{}
 	for _, c := range decisions {
 		if g, ok := c.(*fsm.Grant); ok {
-			t.flight.Add(g)
+			t.flight.Add(s, g)
 			out[g.Node] = polls[g.Node]
 		}
 	}
@@ -139,6 +147,7 @@ func (t *term) settle(ctx context.Context, b *batch, f Future) {
 	}
 	t.mu.Lock()
 	t.inFlight--
+	t.settled()
 	for _, c := range b.commands {
 		if g, ok := c.(*fsm.Grant); ok {
 			t.flight.Remove(g)
@@ -169,7 +178,7 @@ func (t *term) deliver(b *batch, results []fsm.Result) {
 	if len(b.polls) == 0 {
 		return
 	}
-	granted := map[task.NodeID][]task.Assignment{}
+	granted, specs := map[task.NodeID][]task.Assignment{}, map[string]string{}
 	t.cfg.Log.Read(func(s *fsm.State) {
 		for i, c := range b.commands {
 			g, ok := c.(*fsm.Grant)
@@ -179,12 +188,13 @@ func (t *term) deliver(b *batch, results []fsm.Result) {
 			for n, tok := range results[i].Tokens {
 				if a, ok := assignment(s, g.Job, g.Stage, g.Shards[n], tok); ok {
 					granted[g.Node] = append(granted[g.Node], a)
+					specs[a.SpecDigest] = s.Job(g.Job).Spec.JSON
 				}
 			}
 		}
 	})
 	for node, p := range b.polls {
-		t.sessions.answer(p, granted[node])
+		t.sessions.answer(p, granted[node], specs)
 	}
 }
 
@@ -198,6 +208,11 @@ func assignment(s *fsm.State, job task.JobID, stage, shard int, tok task.Token) 
 	if sh == nil || sh.Token != tok || !sh.State.Leased() {
 		return task.Assignment{}, false
 	}
-	return task.Assignment{Job: job, Stage: stage, Shard: shard, Attempt: int(sh.Tries), Token: tok,
-		FirstTTL: j.Spec.Stages[stage].Lease.FirstTTL(), Checkpoint: sh.Checkpoint()}, true
+	a := task.Assignment{Job: job, Stage: stage, Shard: shard, Attempt: int(sh.Tries), Token: tok, SpecDigest: j.Spec.Digest,
+		FirstTTL: j.Spec.Stages[stage].Lease.FirstTTL(), Checkpoint: sh.Checkpoint(), ScheduledFor: j.ScheduledFor,
+		Item: j.Item(stage, shard), Of: j.Stages[stage].Len()}
+	if r, ok := j.RangeOf(stage, shard); ok {
+		a.Range = &r
+	}
+	return a, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -30,24 +31,33 @@ type Config struct {
 	Clock    task.Clock
 	Slog     *slog.Logger
 	NewJobID func() task.JobID // random; taken ids are drawn again
+	// Elected tells that this node has been elected, though its term may not have begun: callers then wait for it. May be nil.
+	Elected func() bool
 }
+
+// electedWait is how long a caller waits for the term of a node that has just been elected: until what was committed before
+// is applied.
+const electedWait = time.Second
 
 // Leader answers for a node whether it leads or not; at most one term runs at a time.
 type Leader struct {
 	cfg Config
 
-	mu   sync.Mutex
-	term *term // nil = not leading
+	mu    sync.Mutex
+	term  *term         // nil = not leading
+	began chan struct{} // closed and renewed when a term begins
 }
 
 // New is a leader that does not lead yet.
-func New(cfg Config) *Leader { return &Leader{cfg: cfg} }
+func New(cfg Config) *Leader { return &Leader{cfg: cfg, began: make(chan struct{})} }
 
 // Lead works for one term until ctx ends. Everything committed in earlier terms must have been applied before.
 func (l *Leader) Lead(ctx context.Context, number uint64) error {
 	t := newTerm(l.cfg, number)
 	l.mu.Lock()
 	l.term = t
+	close(l.began)
+	l.began = make(chan struct{})
 	l.mu.Unlock()
 	err := t.run(ctx)
 	l.mu.Lock()
@@ -66,10 +76,29 @@ func (l *Leader) current() (*term, error) {
 	return l.term, nil
 }
 
+// soon is current, after a short wait if this node has been elected and its term is about to begin.
+func (l *Leader) soon(ctx context.Context) (*term, error) {
+	l.mu.Lock()
+	began := l.began
+	l.mu.Unlock()
+	t, err := l.current()
+	if err == nil || l.cfg.Elected == nil || !l.cfg.Elected() {
+		return t, err
+	}
+	timer := l.cfg.Clock.NewTimer(electedWait)
+	defer timer.Stop()
+	select {
+	case <-began:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return l.current()
+}
+
 // Propose commits one command and gives its result. An error means that its fate is unknown or that it was never sent;
 // a refusal is in the result.
 func (l *Leader) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
-	t, err := l.current()
+	t, err := l.soon(ctx)
 	if err != nil {
 		return fsm.Result{}, err
 	}
@@ -78,7 +107,7 @@ func (l *Leader) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
 
 // Submit commits a job under a fresh id.
 func (l *Leader) Submit(ctx context.Context, c fsm.SubmitJob) (fsm.Result, error) {
-	t, err := l.current()
+	t, err := l.soon(ctx)
 	if err != nil {
 		return fsm.Result{}, err
 	}
@@ -91,6 +120,21 @@ func (l *Leader) Submit(ctx context.Context, c fsm.SubmitJob) (fsm.Result, error
 		}
 		cmd := c
 		return t.propose(ctx, &cmd)
+	}
+}
+
+// Rest stops proposing before leadership is handed over, until GoOn or the end of the term; it returns when all that was
+// proposed is settled, or with ctx. What arrives meanwhile waits.
+func (l *Leader) Rest(ctx context.Context) {
+	if t, err := l.current(); err == nil {
+		t.rest(ctx)
+	}
+}
+
+// GoOn takes Rest back: nobody took over.
+func (l *Leader) GoOn() {
+	if t, err := l.current(); err == nil {
+		t.goOn()
 	}
 }
 

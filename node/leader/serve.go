@@ -1,18 +1,21 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lanjobs/fsm"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
 
 // ServeCall answers the calls of workers. from is proven by the transport; nothing in a body can speak for another node.
 func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transport.Method, body []byte) (any, error) {
-	t, err := l.current()
+	t, err := l.soon(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +40,8 @@ func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transpo
 		return serve(ctx, t, from, body, (*term).statePut)
 	case transport.MethodProgress:
 		return serve(ctx, t, from, body, (*term).setProgress)
+	case transport.MethodRange:
+		return serve(ctx, t, from, body, (*term).cursor)
 	case transport.MethodSpec:
 		return serve(ctx, t, from, body, (*term).spec)
 	case transport.MethodLeave:
@@ -76,6 +81,7 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 		return nil, err
 	}
 	t.sessions.touch(from, q.Load)
+	t.sessions.restarted(from)
 	reply := &transport.RegisterReply{Keep: r.Tokens}
 	t.cfg.Log.Read(func(s *fsm.State) { reply.Draining = s.Node(from).Draining })
 	return reply, nil
@@ -158,8 +164,26 @@ func (t *term) unknownTo(from task.NodeID, holding []task.Token) []task.Assignme
 			}
 		})
 	})
-	return out
+	return fitting(out)
 }
+
+// fitting gives the oldest grants that fit into one answer, at least one; the node's next poll asks for the others.
+func fitting(as []task.Assignment) []task.Assignment {
+	slices.SortFunc(as, func(a, b task.Assignment) int { return cmp.Compare(a.Token, b.Token) })
+	bytes := 0
+	for i, a := range as {
+		if bytes >= plan.MaxPollBytes {
+			return as[:i]
+		}
+		if a.Checkpoint != nil {
+			bytes += len(a.Checkpoint.Data)
+		}
+	}
+	return as
+}
+
+// maxInputsBytes bounds the outputs that one answer to a task carries.
+const maxInputsBytes = transport.MaxMessageBytes / 2
 
 func (t *term) renew(ctx context.Context, from task.NodeID, q *transport.RenewRequest) (*transport.RenewReply, error) {
 	if !t.registered(from, q.Incarnation) {
@@ -201,7 +225,7 @@ func (t *term) checkpoint(ctx context.Context, _ task.NodeID, q *transport.Check
 }
 
 func (t *term) output(ctx context.Context, _ task.NodeID, q *transport.OutputRequest) (*transport.Ack, error) {
-	_, err := t.commit(ctx, &fsm.PutOutput{Ref: q.Ref, Token: q.Token, Output: q.Output})
+	_, err := t.commit(ctx, &fsm.PutOutput{Ref: q.Ref, Token: q.Token, RequestID: q.RequestID, Output: q.Output})
 	return &transport.Ack{}, err
 }
 
@@ -223,6 +247,9 @@ func (t *term) reader(from task.NodeID, job task.JobID, tok task.Token, f func(*
 	return err
 }
 
+// inputBytes is about what an input takes in an answer beside its texts.
+const inputBytes = 32
+
 func (t *term) inputs(_ context.Context, from task.NodeID, q *transport.InputsRequest) (*transport.InputsReply, error) {
 	reply := &transport.InputsReply{}
 	err := t.reader(from, q.Job, q.Token, func(j *fsm.Job) error {
@@ -235,16 +262,23 @@ func (t *term) inputs(_ context.Context, from task.NodeID, q *transport.InputsRe
 			return task.NewProblem(task.ErrNotFound, fmt.Sprintf("this job has no stage %q", q.Stage), "Its stages: "+strings.Join(names, ", "))
 		}
 		st := &j.Stages[stage]
+		bytes := 0
 		for k := range st.Len() {
+			if bytes > maxInputsBytes {
+				return task.NewProblem(task.ErrTooLarge, fmt.Sprintf("the outputs of stage %q hold more than %d MiB together", q.Stage, maxInputsBytes>>20),
+					"Ask for one of them by its name, or register the names of files instead of their contents.")
+			}
 			sh := st.At(k)
 			if q.Missing {
 				if sh.State != task.ShardSucceeded {
+					bytes += inputBytes
 					reply.Inputs = append(reply.Inputs, transport.Input{Shard: k, Name: "missing", Value: sh.State.String()})
 				}
 				continue
 			}
 			for _, kv := range sh.Outputs() {
 				if q.Name == "" || kv.Name == q.Name {
+					bytes += inputBytes + len(kv.Name) + len(kv.Value)
 					reply.Inputs = append(reply.Inputs, transport.Input{Shard: k, Name: kv.Name, Value: kv.Value})
 				}
 			}

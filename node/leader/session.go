@@ -25,6 +25,7 @@ type session struct {
 	ever   bool          // it was heard in this term
 	load   task.Load
 	orders map[task.Token]time.Duration // stop orders sent, and when
+	specs  map[string]bool              // digests of the specs sent
 }
 
 // Seen is what status pages show of a session.
@@ -67,7 +68,7 @@ func (s *sessions) touch(id task.NodeID, load task.Load) {
 func (s *sessions) session(id task.NodeID) *session {
 	n := s.nodes[id]
 	if n == nil {
-		n = &session{orders: map[task.Token]time.Duration{}}
+		n = &session{orders: map[task.Token]time.Duration{}, specs: map[string]bool{}}
 		s.nodes[id] = n
 	}
 	return n
@@ -105,8 +106,8 @@ func (s *sessions) unpark(p *poll, force bool) bool {
 }
 
 // answer gives a poll its assignments. None: every grant was refused, so it stays parked. If its worker has asked again
-// since, that newer poll gets them, with MustRenew: it was sent after the grant.
-func (s *sessions) answer(p *poll, as []task.Assignment) {
+// since, that newer poll gets them, with MustRenew: it was sent after the grant. specs has the JSON of each digest.
+func (s *sessions) answer(p *poll, as []task.Assignment, specs map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.granting = false
@@ -122,8 +123,42 @@ func (s *sessions) answer(p *poll, as []task.Assignment) {
 			as[i].MustRenew = true
 		}
 	}
-	n.poll.reply <- &transport.PollReply{Assignments: as}
+	n.poll.reply <- &transport.PollReply{Assignments: as, Specs: n.unsent(as, specs)}
 	n.poll = nil
+}
+
+// Bounds of the specs that go with assignments; the worker asks for any other.
+const (
+	maxSentSpec  = 64 << 10 // bytes of one
+	maxSentSpecs = 1 << 20  // bytes in one answer
+	maxKnownSent = 1000     // digests remembered per node
+)
+
+// unsent picks the specs of assignments that the node was not sent before, and notes them as sent. Should the answer be lost,
+// or the node have dropped one, it asks.
+func (n *session) unsent(as []task.Assignment, specs map[string]string) (out []transport.DigestedSpec) {
+	room := maxSentSpecs
+	for i := range as {
+		digest := as[i].SpecDigest
+		json := specs[digest]
+		if digest == "" || n.specs[digest] || json == "" || len(json) > min(maxSentSpec, room) {
+			continue
+		}
+		if len(n.specs) >= maxKnownSent {
+			clear(n.specs)
+		}
+		n.specs[digest] = true
+		room -= len(json)
+		out = append(out, transport.DigestedSpec{Digest: digest, JSON: json})
+	}
+	return out
+}
+
+// restarted forgets what a node was sent: it has registered anew, perhaps with an empty memory.
+func (s *sessions) restarted(id task.NodeID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.session(id).specs)
 }
 
 // granting marks polls that grants are in flight for.

@@ -12,11 +12,13 @@ import (
 
 // Sizes and times of a term.
 const (
-	maxInFlight   = 2         // batches proposed and not yet applied
+	maxInFlight   = 1         // batches proposed and not yet applied
 	maxBatchBytes = 128 << 10 // soft: a batch holds at least one command
 	maxQueue      = 16384     // waiting commands; beyond it callers are told to come again
 	keepAlive     = 5 * time.Second
 	collectEvery  = time.Minute
+	splitEvery    = time.Second
+	moreEvery     = 20 * time.Millisecond // between plans that go on where the last one stopped
 )
 
 // request is one queued command.
@@ -37,22 +39,27 @@ type term struct {
 	sessions *sessions
 	wake     chan struct{} // something may have to be written
 
-	mu       sync.Mutex // guards the queue, flight and inFlight
+	mu       sync.Mutex // guards the queue, flight, lacks and inFlight
 	queue    []*request
 	closed   bool
 	flight   *plan.Flight
+	lacks    plan.Lacks
 	inFlight int
+	quiet    chan struct{} // not nil: nothing is proposed any more; closed when nothing is in flight
 
 	// Owned by the writer.
 	measured    time.Duration // Awake() up to which time has been given to the cluster clock
 	started     time.Duration
 	lastCollect time.Duration
+	lastSplit   time.Duration
+	timetable   *plan.Timetable
 	batches     sync.WaitGroup
 }
 
 func newTerm(cfg Config, number uint64) *term {
 	now := cfg.Clock.Awake()
-	t := &term{cfg: cfg, number: number, wake: make(chan struct{}, 1), flight: plan.NewFlight(), measured: now, started: now, lastCollect: now}
+	t := &term{cfg: cfg, number: number, wake: make(chan struct{}, 1), flight: plan.NewFlight(), measured: now, started: now, lastCollect: now,
+		timetable: plan.NewTimetable(cfg.NewJobID)}
 	t.sessions = newSessions(cfg, t.nudge)
 	return t
 }
@@ -115,6 +122,41 @@ func (t *term) run(ctx context.Context) error {
 	}
 }
 
+// rest stops proposing and waits until all that was proposed is settled: a successor then needs nothing more (DESIGN 4).
+func (t *term) rest(ctx context.Context) {
+	t.mu.Lock()
+	if t.quiet == nil {
+		t.quiet = make(chan struct{})
+		t.settled()
+	}
+	quiet := t.quiet
+	t.mu.Unlock()
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+	}
+}
+
+// settled tells who waits in rest when nothing is in flight. The caller holds mu.
+func (t *term) settled() {
+	if t.quiet == nil || t.inFlight > 0 {
+		return
+	}
+	select {
+	case <-t.quiet:
+	default:
+		close(t.quiet)
+	}
+}
+
+// goOn is the end of rest: nobody took over.
+func (t *term) goOn() {
+	t.mu.Lock()
+	t.quiet = nil
+	t.mu.Unlock()
+	t.nudge()
+}
+
 // close ends the term: nobody waits for it any longer, and no goroutine of it is left.
 func (t *term) close() {
 	t.mu.Lock()
@@ -143,9 +185,13 @@ func (t *term) delay() time.Duration {
 			wait = min(keepAlive-since, at.Sub(t.now(s)).Duration()+time.Millisecond)
 		}
 		wait = min(wait, t.sessions.untilSilent(s))
+		if due, ok := t.timetable.Next(s, t.cfg.Clock.Wall()); ok {
+			wait = min(wait, due)
+		}
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	wait = min(wait, t.untilMore())
 	if t.inFlight > 0 {
 		wait = max(wait, time.Second) // its completion wakes the writer
 	}

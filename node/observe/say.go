@@ -18,10 +18,16 @@ var news = map[task.EventKind]bool{
 	EventGap: true,
 }
 
+// routine tells whether an event is a job taking its usual way: a busy cluster has thousands of them a second, and each member
+// would write them. They are in the audit log and in `lanjobs events`.
+func routine(e *task.Event) bool {
+	return e.Kind == task.EventJobSubmit || e.Kind == task.EventJobState && (e.To == string(task.JobRunning) || e.To == string(task.JobSucceeded))
+}
+
 // say writes an event's one line to the log. The message is the event's kind; facts that are not there are left out.
 func say(log *slog.Logger, e *task.Event) {
 	level := slog.LevelDebug
-	if news[e.Kind] {
+	if news[e.Kind] && !routine(e) {
 		level = slog.LevelInfo
 	}
 	ctx := context.Background()

@@ -41,18 +41,26 @@ func Presences(v *View) []fsm.Command {
 // maxCollect bounds one plan's collection, so that a batch stays small.
 const maxCollect = 200
 
-// Collect gives finished jobs whose retention is over. It looks at every job: call it now and then, not at each plan.
+// Collect gives finished jobs whose retention is over, and the oldest of those that are too many. It may look at every job:
+// call it now and then, not at each plan.
 func Collect(v *View) []fsm.Command {
-	var ids []task.JobID
-	for seq := 0; seq < v.State.JobSeqs() && len(ids) < maxCollect; seq++ {
-		if j := v.State.JobBySeq(seq); j != nil && v.State.Collectable(j) {
-			ids = append(ids, j.ID)
-		}
-	}
+	ids := v.State.CollectableJobs(maxCollect)
 	if len(ids) == 0 {
 		return nil
 	}
 	return []fsm.Command{&fsm.CollectJobs{Jobs: ids}}
+}
+
+// ExpireJobs gives the jobs whose start_within or deadline has passed.
+func ExpireJobs(v *View) []fsm.Command {
+	var out []fsm.Command
+	for _, id := range v.State.Overdue(v.Now) {
+		if len(out) == maxCollect {
+			break // the others come with the next plan
+		}
+		out = append(out, &fsm.ExpireJob{Job: id})
+	}
+	return out
 }
 
 // Order is why a leased shard must stop, with its grace; ok is false when it may go on.
@@ -63,6 +71,9 @@ func Order(s *fsm.State, now task.Instant, l *fsm.Lease) (reason task.StopReason
 		if j.CancelGrace > 0 {
 			grace = j.CancelGrace
 		}
+		return task.StopCancel, grace, true
+	}
+	if _, stopping := j.Stopping(l.Ref.Stage); stopping {
 		return task.StopCancel, grace, true
 	}
 	if n := s.NodeByPlace(l.Node); n.Draining && n.DrainUntil <= now {

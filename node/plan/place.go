@@ -1,179 +1,205 @@
 package plan
 
 import (
+	"math"
 	"slices"
-	"strings"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
 )
 
-// place is a node that can take work now.
-type place struct {
-	id   task.NodeID
-	node *fsm.Node
-	info task.NodeInfo
-	free int // assignments it can still take in this plan
-	load float64
-}
+// MaxPollBytes bounds the checkpoints that one answer to a worker carries, give or take one: far below what a message may
+// hold (transport.MaxMessageBytes), and little enough that even a slow network delivers it within a first lease.
+const MaxPollBytes = 8 << 20
 
-// Place gives grants for what is ready to the nodes that ask for work: jobs by priority, then age; shards in order; each to
-// the fitting node with the most room, another one than it failed on where there is one, and never the leader's own
-// machine while another machine can run the stage (R18).
+// Place gives grants for what is ready to the nodes that ask for work: by priority; among jobs of one priority by fair shares
+// (fair.go); a job's shards in their order; each to the machine that its queue's strategy chooses among those that fit (R33,
+// R34), another one than it failed on where there is one, and never the leader's own machine while another one can run the
+// stage (R18).
+//
+// What it costs grows with what it grants, not with what is stored: see scan.go.
 func Place(v *View) []fsm.Command {
-	places := v.places()
-	if len(places) == 0 {
-		return nil
+	p := newPlacer(v)
+	if p.free > 0 || p.own > 0 {
+		p.scan()
 	}
-	var out []fsm.Command
-	v.State.Ready(func(j *fsm.Job) bool {
-		for stage := range j.Stages {
-			out = append(out, v.placeStage(j, stage, places)...)
+	out := make([]fsm.Command, len(p.out))
+	for i, g := range p.out {
+		if !slices.IsSorted(g.Shards) { // by weight
+			slices.Sort(g.Shards)
 		}
-		return slices.ContainsFunc(places, func(p *place) bool { return p.free > 0 })
-	})
-	return out
-}
-
-// places lists the nodes with a parked poll, in a fixed order.
-func (v *View) places() []*place {
-	var out []*place
-	for id, p := range v.Nodes {
-		n := v.State.Node(id)
-		if n == nil || p.Want == 0 || !takesWork(n) {
-			continue
-		}
-		held := v.State.Held(id) - p.Ending + v.Flight.nodes[id]
-		free := min(p.Want, n.Info.Slots-held)
-		if free > 0 {
-			out = append(out, &place{id: id, node: n, info: n.Labelled(), free: free, load: float64(held) / float64(n.Info.Slots)})
-		}
+		out[i] = g
 	}
-	slices.SortFunc(out, func(a, b *place) int { return strings.Compare(string(a.id), string(b.id)) })
-	return out
-}
-
-func takesWork(n *fsm.Node) bool { return n.Online && !n.Draining && n.Gone == "" && n.Incarnation > 0 }
-
-func (v *View) placeStage(j *fsm.Job, stage int, places []*place) []fsm.Command {
-	key := stageKey{j.ID, stage}
-	n := j.Grantable(stage)
-	if p := j.Spec.Stages[stage].Parallelism; p > 0 {
-		n = min(n, p-j.Stages[stage].Active()-v.Flight.stages[key])
-	}
-	if n <= 0 {
-		return nil
-	}
-	fitting := v.fitting(&j.Spec.Stages[stage], places)
-	if len(fitting) == 0 {
-		return nil
-	}
-	grants := make([]*fsm.Grant, len(fitting))
-	for shard := j.NextReady(stage, 0); shard >= 0 && n > 0; shard = j.NextReady(stage, shard+1) {
-		ref := task.ShardRef{Job: j.ID, Stage: stage, Shard: shard}
-		if v.Flight.has(ref) {
-			continue
-		}
-		if !slices.ContainsFunc(fitting, func(p *place) bool { return p.free > 0 }) {
-			break
-		}
-		i := v.choose(j, stage, shard, fitting)
-		if i < 0 {
-			continue
-		}
-		p := fitting[i]
-		if grants[i] == nil {
-			grants[i] = &fsm.Grant{Node: p.id, Incarnation: p.node.Incarnation, Job: j.ID, Stage: stage}
-		}
-		grants[i].Shards = append(grants[i].Shards, shard)
-		p.free--
-		p.load += 1 / float64(p.info.Slots)
-		n--
-	}
-	var out []fsm.Command
-	for _, g := range grants {
-		if g != nil {
-			out = append(out, g)
+	for name, q := range p.queues {
+		if q.last >= 0 {
+			v.Flight.turns[name] = p.State.NodeByPlace(int32(q.last)).Info.ID
 		}
 	}
 	return out
 }
 
-// fitting gives the places that meet a stage's requirements; the leader's own only if no other member does.
-func (v *View) fitting(spec *task.StageSpec, places []*place) []*place {
-	var out []*place
-	for _, p := range places {
-		if len(task.Unmatched(spec.Require, &p.info)) == 0 && (p.id != v.Self || !v.othersFit(spec, v.Self)) {
-			out = append(out, p)
-		}
-	}
-	return out
+// placer is one plan at work.
+type placer struct {
+	*View
+	members []*member
+	free    int // assignments that the members but the leader's own machine can still take
+	own     int // that the leader's own can
+	fits    map[*task.StageSpec]*fit
+	plain   *fit // of every stage that asks for nothing
+	queues  map[string]*queue
+	queue   *queue // the last one asked for
+	sharing sharing
+	out     []*fsm.Grant
 }
 
-// othersFit tells whether a machine other than id that is here can run the stage, busy or not.
-func (v *View) othersFit(spec *task.StageSpec, except ...task.NodeID) bool {
-	for _, n := range v.State.Nodes() {
-		if !takesWork(n) || slices.Contains(except, n.Info.ID) || !v.Nodes[n.Info.ID].Heard {
+func newPlacer(v *View) *placer {
+	p := &placer{View: v, members: v.members(), fits: map[*task.StageSpec]*fit{}, queues: map[string]*queue{}}
+	others := false
+	for _, m := range p.members {
+		if m.id == v.Self {
+			p.own = m.free
 			continue
 		}
-		info := n.Labelled()
-		if len(task.Unmatched(spec.Require, &info)) == 0 {
+		p.free += m.free
+		others = others || m.keeps == ""
+	}
+	if !others { // then it is as good as any
+		p.free, p.own = p.own, 0
+	}
+	return p
+}
+
+func (p *placer) fitOf(spec *task.StageSpec) *fit {
+	if asksNothing(spec) {
+		if p.plain == nil {
+			p.plain = p.fitting(spec, p.members)
+		}
+		return p.plain
+	}
+	f := p.fits[spec]
+	if f == nil {
+		f = p.fitting(spec, p.members)
+		p.fits[spec] = f
+	}
+	return f
+}
+
+// begin makes the cursor of a job.
+func (p *placer) begin(j *fsm.Job) *cursor {
+	return &cursor{job: j, queue: p.queueOf(j), active: p.activeOf(j), pick: pick{job: j}}
+}
+
+// grantOne grants a job's next shard that can be placed, if there is one.
+func (p *placer) grantOne(c *cursor) bool {
+	if c.queue.room <= 0 {
+		return false
+	}
+	for ; c.pick.stage < len(c.job.Stages); c.pick.stage++ {
+		if !c.begun {
+			p.beginStage(c)
+		}
+		if c.left > 0 && p.grantOf(c) {
 			return true
 		}
+		c.begun = false
 	}
 	return false
 }
 
-// choose gives the index of the place for a shard: the least loaded that it has had no trouble on. If it had some on all that
-// are free now, it waits for another machine when its exit code asked for one or it has failed here twice (R27); with no
-// other machine it goes back to the same. -1 = wait.
-func (v *View) choose(j *fsm.Job, stage, shard int, places []*place) int {
-	history := j.Shard(stage, shard).History()
-	best, fallback := -1, -1
-	for i, p := range places {
-		if p.free <= 0 {
+// beginStage looks whether a stage has shards to grant, and machines for them.
+func (p *placer) beginStage(c *cursor) {
+	c.begun, c.left, c.from, c.next, c.order, c.looks, c.grants = true, p.leftOf(c.job, c.pick.stage), 0, 0, nil, 0, nil
+	c.pick.work = 0
+	if c.left <= 0 {
+		return
+	}
+	spec := &c.job.Spec.Stages[c.pick.stage]
+	if c.fit = p.fitOf(spec); !c.fit.anyRoom() {
+		c.left = 0
+		return
+	}
+	if len(spec.Weights) > 0 {
+		c.job.EachReady(c.pick.stage, func(shard int) bool { c.order = append(c.order, shard); return true })
+	} else if len(p.Flight.looked) > 0 {
+		c.from = p.Flight.looked[stageKey{c.job.ID, c.pick.stage}]
+		c.next = c.from
+	}
+}
+
+// maxLooks bounds the shards of a stage that are looked at in vain in one plan: those that wait for a machine of their own.
+const maxLooks = 4096
+
+// grantOf grants the stage's next shard that can be placed.
+func (p *placer) grantOf(c *cursor) bool {
+	for {
+		shard, ok := c.nextShard()
+		if !ok {
+			if c.from > 0 { // from the beginning next time
+				delete(p.Flight.looked, stageKey{c.job.ID, c.pick.stage})
+				p.Flight.scan.more = true
+			}
+			return false
+		}
+		c.pick.shard = shard
+		if p.Flight.has(c.ref()) {
 			continue
 		}
-		if !troubled(history, p.id) {
-			if best < 0 || p.load < places[best].load {
-				best = i
-			}
-		} else if fallback < 0 || p.load < places[fallback].load {
-			fallback = i
+		if i := p.chooseSeat(c); i >= 0 {
+			p.grant(c, i)
+			return true
+		}
+		if !c.fit.anyRoom() {
+			return false
+		}
+		if c.looks++; c.looks >= maxLooks {
+			p.Flight.looked[stageKey{c.job.ID, c.pick.stage}] = shard + 1
+			p.Flight.scan.more = true
+			return false
 		}
 	}
-	if best >= 0 || fallback < 0 {
-		return best
-	}
-	spec := &j.Spec.Stages[stage]
-	var failedOn []task.NodeID
-	for _, a := range history {
-		if a.Counted {
-			failedOn = append(failedOn, a.Node)
-		}
-	}
-	insist := spec.Retry.Judge(history[len(history)-1].Outcome) == task.VerdictElsewhere || failures(history, places[fallback].id) >= 2
-	if insist && v.othersFit(spec, append(failedOn, v.Self)...) {
-		return -1
-	}
-	return fallback
 }
 
-// troubled tells whether a shard failed on a node, or was lost by it: another one is tried first.
-func troubled(history []task.AttemptRecord, node task.NodeID) bool {
-	return slices.ContainsFunc(history, func(a task.AttemptRecord) bool {
-		end := a.Outcome.End
-		return a.Node == node && (a.Counted || end == task.EndLeaseLost || end == task.EndLeaseExpired || end == task.EndNotConfirmed)
-	})
+// nextShard gives the next shard of the stage in the order of grants.
+func (c *cursor) nextShard() (shard int, ok bool) {
+	if c.order != nil {
+		if len(c.order) == 0 {
+			return 0, false
+		}
+		shard, c.order = c.order[0], c.order[1:]
+		return shard, true
+	}
+	shard = c.job.NextReady(c.pick.stage, c.next)
+	c.next = shard + 1
+	return shard, shard >= 0
 }
 
-// failures counts the attempts on a node that used up one of retry.attempts.
-func failures(history []task.AttemptRecord, node task.NodeID) int {
-	n := 0
-	for _, a := range history {
-		if a.Counted && a.Node == node {
-			n++
+// grant books a shard for a seat.
+func (p *placer) grant(c *cursor, i int) {
+	m := c.fit.seats[i].member
+	data := 0
+	if cp := c.job.Shard(c.pick.stage, c.pick.shard).Checkpoint(); cp != nil {
+		data = len(cp.Data)
+	}
+	before := m.free
+	m.give(&c.fit.need, data)
+	if m.id == p.Self && p.own > 0 {
+		p.own -= before - m.free
+	} else {
+		p.free -= before - m.free
+	}
+	c.active++
+	c.left--
+	if c.queue.room != math.MaxInt {
+		c.queue.room--
+	}
+	c.queue.last = m.at
+	for k := range c.grants {
+		if c.grants[k].at == m.at {
+			c.grants[k].grant.Shards = append(c.grants[k].grant.Shards, c.pick.shard)
+			return
 		}
 	}
-	return n
+	g := &fsm.Grant{Node: m.id, Incarnation: m.node.Incarnation, Job: c.job.ID, Stage: c.pick.stage, Shards: []int{c.pick.shard}}
+	c.grants = append(c.grants, seated{m.at, g})
+	p.out = append(p.out, g)
 }

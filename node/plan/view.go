@@ -12,6 +12,11 @@ type View struct {
 	Self   task.NodeID  // the leader's own node
 	Nodes  map[task.NodeID]Presence
 	Flight *Flight
+	// Lacks is what nodes were found not to have; nil = nothing is known.
+	Lacks *Lacks
+	// Stranger says that nobody's sessions are known here: every node that the ledger has online is taken to be here, and
+	// to ask for all it can hold. For explanations by who does not lead; a leader never places so.
+	Stranger bool
 }
 
 // Presence is what the leader's sessions know of a node.
@@ -25,44 +30,3 @@ type Presence struct {
 
 // RegistrationTTL is how long a node may be silent before it is recorded as offline.
 const RegistrationTTL = task.Minute
-
-// Flight is what has been proposed and not yet applied, so that two batches in flight do not grant the same shard twice.
-type Flight struct {
-	shards map[task.ShardRef]struct{}
-	stages map[stageKey]int
-	nodes  map[task.NodeID]int
-}
-
-type stageKey struct {
-	job   task.JobID
-	stage int
-}
-
-// NewFlight is empty.
-func NewFlight() *Flight {
-	return &Flight{shards: map[task.ShardRef]struct{}{}, stages: map[stageKey]int{}, nodes: map[task.NodeID]int{}}
-}
-
-// Add notes a proposed grant.
-func (f *Flight) Add(g *fsm.Grant) { f.change(g, 1) }
-
-// Remove forgets one whose batch was applied or failed.
-func (f *Flight) Remove(g *fsm.Grant) { f.change(g, -1) }
-
-func (f *Flight) change(g *fsm.Grant, by int) {
-	f.stages[stageKey{g.Job, g.Stage}] += by * len(g.Shards)
-	if f.stages[stageKey{g.Job, g.Stage}] == 0 {
-		delete(f.stages, stageKey{g.Job, g.Stage})
-	}
-	f.nodes[g.Node] += by * len(g.Shards)
-	for _, s := range g.Shards {
-		ref := task.ShardRef{Job: g.Job, Stage: g.Stage, Shard: s}
-		if by > 0 {
-			f.shards[ref] = struct{}{}
-		} else {
-			delete(f.shards, ref)
-		}
-	}
-}
-
-func (f *Flight) has(ref task.ShardRef) bool { _, ok := f.shards[ref]; return ok }

@@ -52,6 +52,7 @@ type attempt struct {
 	progressed time.Duration // awake clock at the last progress sent
 	deferred   bool
 	wait       task.Millis // of the deferral
+	requests   uint64      // request ids made for its writes
 	put        pendingPut
 }
 
@@ -75,6 +76,7 @@ func newAttempt(a task.Assignment) *attempt {
 // the deadlines that the guard kept, and a first renewal is due at once.
 func reattached(h runner.Held, now task.Boot) *attempt {
 	at := newAttempt(h.Assignment)
+	at.SpecDigest = "" // what was kept of it may not be the bytes that came
 	at.phase, at.deadlines, at.due, at.acked = phaseRunning, h.Deadlines, now, true
 	at.terms.StopGrace = max(task.MillisOf(h.Deadlines.Kill.Sub(h.Deadlines.Term)), 0)
 	if !h.Running {

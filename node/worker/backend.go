@@ -161,11 +161,6 @@ func (b *book) mayProgress(a *attempt, awake time.Duration) bool {
 	return true
 }
 
-// Output registers an output under the lease.
-func (w *Worker) Output(ctx context.Context, as *task.Assignment, kv task.KV) error {
-	return w.write(ctx, as, transport.MethodOutput, &transport.OutputRequest{Ref: as.Ref(), Token: as.Token, Output: kv}, &transport.Ack{})
-}
-
 // Confirm renews the lease with a majority now (task guard). The keeper's next request carries it, so that many tasks that
 // confirm at once cost one log entry together.
 func (w *Worker) Confirm(ctx context.Context, as *task.Assignment) (task.Deadlines, error) {

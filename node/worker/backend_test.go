@@ -114,11 +114,11 @@ func TestWritesOfAStaleHolder(t *testing.T) {
 		ctx := context.Background()
 		calls := map[string]func() error{
 			"checkpoint": func() error { _, err := n.w.Checkpoint(ctx, a, nil); return err },
-			"output":     func() error { return n.w.Output(ctx, a, task.KV{Name: "n"}) },
+			"output":     func() error { return n.w.Output(ctx, a, task.KV{Name: "n"}, "") },
 			"progress":   func() error { return n.w.Progress(ctx, a, "half") },
 			"inputs":     func() error { _, err := n.w.Inputs(ctx, a, "main", "", false); return err },
 			"state.get":  func() error { _, _, err := n.w.StateGet(ctx, a, "k"); return err },
-			"state.put":  func() error { _, err := n.w.StatePut(ctx, a, "k", nil, nil); return err },
+			"state.put":  func() error { _, err := n.w.StatePut(ctx, a, "k", nil, nil, ""); return err },
 			"confirm":    func() error { _, err := n.w.Confirm(ctx, a); return err },
 			"defer":      func() error { return n.w.Defer(ctx, a, 0) },
 		}
@@ -149,7 +149,7 @@ func TestRefusedWriteFences(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
 		n, a := l.held(task.DefaultTTL)
 		l.g.look(func() { l.g.end(l.g.shards[0], task.EndLeaseExpired, task.ShardFailed) })
-		if err := n.w.Output(context.Background(), a, task.KV{Name: "n"}); !errors.Is(err, task.ErrStaleToken) {
+		if err := n.w.Output(context.Background(), a, task.KV{Name: "n"}, ""); !errors.Is(err, task.ErrStaleToken) {
 			t.Errorf("output: %v", err)
 		}
 		if s := n.r.stopped(); len(s) != 1 || s[0].reason != task.StopFenced || s[0].grace != 0 {
@@ -186,7 +186,7 @@ func TestStatePutRepeats(t *testing.T) {
 			n.set(func(w *wire) { w.cutBack = lost })
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			if _, err := n.w.StatePut(ctx, a, "k", []byte(value), &one); (err != nil) != lost {
+			if _, err := n.w.StatePut(ctx, a, "k", []byte(value), &one, ""); (err != nil) != lost {
 				t.Errorf("put %s: %v", value, err)
 			}
 		}
@@ -203,6 +203,38 @@ func TestStatePutRepeats(t *testing.T) {
 		}
 		if in, err := n.w.Inputs(context.Background(), a, "main", "out", false); err != nil || len(in) != 1 || in[0].Name != "out" {
 			t.Errorf("inputs %v %v", in, err)
+		}
+	})
+}
+
+// A request id that the task gives stands for itself; without one each output is a write of its own.
+func TestRequestIDsOfTheTask(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		n, a := l.held(task.DefaultTTL)
+		var ids []string
+		l.g.look(func() { l.g.onWrite = func(_ task.Token, what string) { ids = append(ids, what) } })
+		ctx, one := context.Background(), uint64(1)
+		for _, id := range []task.RequestID{"mine", "mine", "", ""} {
+			if err := n.w.Output(ctx, a, task.KV{Name: "n"}, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []task.RequestID{"a", "a", "b"} {
+			if _, err := n.w.StatePut(ctx, a, "k", []byte("x"), &one, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := []string{"output mine", "output mine", "", "", "state a", "state a", "state b"}
+		if len(ids) != len(want) {
+			t.Fatalf("writes %q", ids)
+		}
+		for i, w := range want {
+			if w != "" && ids[i] != w {
+				t.Errorf("write %d is %q, want %q", i, ids[i], w)
+			}
+		}
+		if ids[2] == "output " || ids[3] == "output " || ids[2] == ids[3] {
+			t.Errorf("outputs without an id: %q", ids[2:4])
 		}
 	})
 }
@@ -278,6 +310,7 @@ func TestDefer(t *testing.T) {
 
 func TestSpecsAreFetchedOncePerJob(t *testing.T) {
 	s := newSpecs()
+	of := func(job task.JobID) *task.Assignment { return &task.Assignment{Job: job} }
 	fetched := map[task.JobID]int{}
 	var mu sync.Mutex
 	fetch := func(_ context.Context, job task.JobID) (*task.Spec, int, error) {
@@ -292,25 +325,43 @@ func TestSpecsAreFetchedOncePerJob(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if spec, err := s.get(context.Background(), "a", fetch); err != nil || spec.Name != "a" {
+			if spec, err := s.get(context.Background(), of("a"), fetch); err != nil || spec.Name != "a" {
 				t.Error(spec, err)
 			}
 		})
 	}
 	wg.Wait()
 	for range 2 {
-		if _, err := s.get(context.Background(), "bad", fetch); !errors.Is(err, errBadSpec) {
+		if _, err := s.get(context.Background(), of("bad"), fetch); !errors.Is(err, errBadSpec) {
 			t.Error(err)
 		}
 	}
 	for _, job := range []task.JobID{"b", "c", "d", "a", "e", "a", "b"} { // four fit
-		_, _ = s.get(context.Background(), job, fetch)
+		_, _ = s.get(context.Background(), of(job), fetch)
 	}
 	if want := map[task.JobID]int{"a": 1, "b": 2, "c": 1, "d": 1, "e": 1, "bad": 2}; fmt.Sprint(fetched) != fmt.Sprint(want) {
 		t.Errorf("fetched %v, want %v", fetched, want)
 	}
-	if s.used.Len() != 4 || len(s.byJob) != 4 || s.bytes != maxSpecBytes {
-		t.Errorf("%d kept, %d known, %d bytes", s.used.Len(), len(s.byJob), s.bytes)
+	if s.used.Len() != 4 || len(s.byKey) != 4 || s.bytes != maxSpecBytes {
+		t.Errorf("%d kept, %d known, %d bytes", s.used.Len(), len(s.byKey), s.bytes)
+	}
+}
+
+// A spec that came with assignments serves all jobs of the same digest; one that cannot be read is fetched.
+func TestSpecsThatComeWithAssignments(t *testing.T) {
+	s := newSpecs()
+	fetch := func(_ context.Context, job task.JobID) (*task.Spec, int, error) {
+		return &task.Spec{Name: "fetched for " + string(job)}, 1, nil
+	}
+	s.put("digest", `{"name":"sent"}`)
+	s.put("torn", `{"name":`)
+	for _, c := range []struct{ job, digest, want string }{
+		{"a", "digest", "sent"}, {"b", "digest", "sent"}, {"c", "torn", "fetched for c"}, {"d", "torn", "fetched for c"}, {"e", "", "fetched for e"},
+	} {
+		spec, err := s.get(context.Background(), &task.Assignment{Job: task.JobID(c.job), SpecDigest: c.digest}, fetch)
+		if err != nil || spec.Name != c.want {
+			t.Errorf("%s by %q: %v %v, want %s", c.job, c.digest, spec, err, c.want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"lanjobs/task"
 	"lanjobs/task/runner"
@@ -36,9 +37,12 @@ type book struct {
 
 	flights   map[uint64]*flight
 	lastID    uint64
-	lastAck   task.Boot // of any renewal; 0 = none yet
-	lastHeard task.Boot // of any answer
-	failures  int       // calls in a row without an answer
+	lastAck   task.Boot     // of any renewal; 0 = none yet
+	lastHeard task.Boot     // of any answer
+	failures  int           // calls in a row without an answer
+	wakeIn    time.Duration // for which the keeper sleeps, from its last look
+	wakeAt    task.Boot     // when it looks again by itself
+	hurry     bool          // something is due before wakeAt
 	lastErr   string
 }
 

@@ -57,6 +57,17 @@ func (w *Worker) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// pauseOr is pause, cut short by early.
+func (w *Worker) pauseOr(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	timer := w.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-early:
+	case <-ctx.Done():
+	}
+}
+
 // await waits until ok holds; whatever may change it rings the bell. False when ctx ended first.
 func (w *Worker) await(ctx context.Context, ok func() bool) bool {
 	for {

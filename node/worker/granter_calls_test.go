@@ -207,11 +207,17 @@ func (g *granter) do(id task.NodeID, method transport.Method, request, reply any
 		if s := g.find(r.Token); s == nil || s.node != id {
 			return task.ErrStaleToken
 		}
-		g.wrote(r.Token, "output")
+		g.wrote(r.Token, "output "+string(r.RequestID))
 	case *transport.ProgressRequest:
 		g.wrote(r.Token, "progress")
 	case *transport.StatePutRequest:
 		g.wrote(r.Token, "state "+string(r.RequestID))
+	case *transport.RangeRequest:
+		if s := g.find(r.Token); s == nil || s.node != id {
+			return task.ErrStaleToken
+		}
+		g.onRange(*r)
+		reply.(*transport.RangeReply).Range = task.ShardRange{Start: 1, End: 9}
 	case *transport.InputsRequest:
 		reply.(*transport.InputsReply).Inputs = []transport.Input{{Shard: 0, Name: r.Name, Value: "v"}}
 	case *transport.StateGetRequest:

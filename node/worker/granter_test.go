@@ -37,6 +37,7 @@ type granter struct {
 	answer  func(task.Report) (string, bool) // overrides codes
 	onGrant func(*gshard)
 	onWrite func(task.Token, string)
+	onRange func(transport.RangeRequest)
 }
 
 type gshard struct {

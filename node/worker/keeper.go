@@ -71,6 +71,9 @@ func (w *Worker) wake(away time.Duration) {
 func (b *book) enforce(now task.Boot) (stops []order, dropped int, ends []task.Report) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.anyLapse(now) {
+		return nil, 0, nil
+	}
 	for _, a := range b.sorted() {
 		if !a.live() {
 			switch {
@@ -99,6 +102,43 @@ func (b *book) enforce(now task.Boot) (stops []order, dropped int, ends []task.R
 	return stops, dropped, ends
 }
 
+// anyLapse tells whether enforce has anything to do. Callers hold mu.
+func (b *book) anyLapse(now task.Boot) bool {
+	for _, a := range b.attempts {
+		if !a.live() {
+			if a.phase != phaseEnded && now >= a.giveUp {
+				return true
+			}
+		} else if !a.fenced && !a.killed && (now >= a.nextLapse() || a.terms.MaxRenewFailures > 0 && a.failures >= a.terms.MaxRenewFailures) {
+			return true
+		}
+	}
+	return false
+}
+
+// wakeKeeper lets the keeper look again if something is due before it would by itself.
+func (w *Worker) wakeKeeper() {
+	if w.book.takeHurry() {
+		kick(w.keeperKick)
+	}
+}
+
+// sooner notes that a live attempt has something due before the keeper looks again: its renewal, its deadline, or the look that
+// finds out about a sleep, which is known only after a tick, as the keeper's timer does not count it. Callers hold mu.
+func (b *book) sooner(a *attempt) {
+	if b.wakeIn > tick || b.wakeAt > min(a.due, a.nextLapse()) {
+		b.hurry = true
+	}
+}
+
+func (b *book) takeHurry() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.hurry
+	b.hurry = false
+	return was
+}
+
 // untilNext is how long the keeper may sleep.
 func (b *book) untilNext(now task.Boot) time.Duration {
 	b.mu.Lock()
@@ -118,6 +158,7 @@ func (b *book) untilNext(now task.Boot) time.Duration {
 			upTo(a.due)
 		}
 	}
+	b.wakeIn, b.wakeAt, b.hurry = wait, now.Add(wait), false
 	return wait
 }
 

@@ -8,20 +8,44 @@ import (
 	"lanjobs/task"
 )
 
-// launch gives queued attempts their slots and starts each in a goroutine of its own: a start waits for the disk, and the
-// first of a job for its spec. There are about as many as slots at most.
+// launch gives queued attempts their slots and starts each beside the others: a start waits for the disk, and the first of
+// a job for its spec. There are about as many at once as slots at most.
 func (w *Worker) launch(ctx context.Context) {
 	var starts sync.WaitGroup
 	defer starts.Wait()
 	for _, a := range w.book.guessed() {
 		starts.Go(func() { w.adopt(ctx, a) })
 	}
+	next, idle := make(chan *attempt), make(chan struct{}, maxIdleStarters)
 	for {
 		for _, a := range w.book.takeQueued() {
-			starts.Go(func() { w.bringUp(ctx, a) })
+			select {
+			case next <- a: // to a starter that has nothing to do
+			default:
+				starts.Go(func() { w.starter(ctx, a, next, idle) })
+			}
 		}
 		select {
 		case <-w.launchKick:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// starter starts one attempt after the other: where attempts are short, a new goroutine for each would cost more than its
+// start. It ends when enough others wait for something to do.
+func (w *Worker) starter(ctx context.Context, a *attempt, next <-chan *attempt, idle chan struct{}) {
+	for {
+		w.bringUp(ctx, a)
+		select {
+		case idle <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case a = <-next:
+			<-idle
 		case <-ctx.Done():
 			return
 		}
@@ -40,27 +64,21 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt) {
 	case spec == nil:
 		return // dropped meanwhile
 	}
-	acked := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
-	for {
-		if acked != nil {
-			kick(w.keeperKick)
-			select {
-			case <-acked:
-			case <-ctx.Done():
-				return
-			}
+	d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
+	for !ok {
+		if acked == nil {
+			return // gone
 		}
-		d, again, ok := w.book.begin(a, w.clock.Boot())
-		if ok {
-			kick(w.keeperKick) // should the start take long, its lease is renewed meanwhile
-			w.start(a, spec, d)
+		kick(w.keeperKick)
+		select {
+		case <-acked:
+		case <-ctx.Done():
 			return
 		}
-		if again == nil {
-			return
-		}
-		acked = again
+		d, acked, ok = w.book.begin(a, w.clock.Boot())
 	}
+	w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
+	w.start(a, spec, d)
 }
 
 // start hands an attempt over. What happened to it meanwhile (renewed, stopped) is made good afterwards, since the runner
@@ -76,7 +94,7 @@ func (w *Worker) start(a *attempt, spec *task.Spec, d task.Deadlines) {
 		w.cfg.Runner.Extend(a.Execution(), later)
 	}
 	w.carryOut(stop)
-	kick(w.keeperKick)
+	w.wakeKeeper()
 }
 
 // startFailed reports an attempt that never ran, unless it was dropped before.
@@ -96,7 +114,7 @@ func (w *Worker) startFailed(a *attempt, err error) {
 func (w *Worker) spec(ctx context.Context, a *attempt) (*task.Spec, error) {
 	wait := specBackoff()
 	for {
-		spec, err := w.specs.get(ctx, a.Job, w.fetchSpec)
+		spec, err := w.specs.get(ctx, &a.Assignment, w.fetchSpec)
 		switch {
 		case err == nil && (a.Stage < 0 || a.Stage >= len(spec.Stages)):
 			return nil, errors.New("the job's spec has no such stage")
@@ -143,22 +161,23 @@ func (b *book) isGone(a *attempt) bool {
 	return a.over()
 }
 
-// prepare applies the deadline rule once the terms are known. A channel: wait for it before begin, the first renewal
-// has to be acknowledged. MustRenew means that the grant is older than the request, so nothing may be counted from it.
-func (b *book) prepare(a *attempt, terms task.LeaseTerms, now task.Boot) <-chan struct{} {
+// prepare applies the deadline rule once the terms are known, and begins at once if the first lease allows it. A channel: wait
+// for it before begin, the first renewal has to be acknowledged. MustRenew means that the grant is older than the request,
+// so nothing may be counted from it.
+func (b *book) prepare(a *attempt, terms task.LeaseTerms, now task.Boot) (d task.Deadlines, acked <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.terms, a.adopt = terms, false
 	if a.over() {
-		return nil
+		return d, nil, false
 	}
 	if !a.MustRenew {
 		a.deadlines = terms.HolderDeadlines(a.sent, a.FirstTTL)
 		if a.fresh(now) {
-			return nil
+			return b.enterStart(a, now), nil, true
 		}
 	}
-	return b.confirm(a, now)
+	return d, b.confirm(a, now), false
 }
 
 func (b *book) confirm(a *attempt, now task.Boot) <-chan struct{} {
@@ -177,11 +196,17 @@ func (b *book) begin(a *attempt, now task.Boot) (d task.Deadlines, again <-chan 
 	case now >= a.deadlines.Term:
 		return d, b.confirm(a, now), false
 	}
+	return b.enterStart(a, now), nil, true
+}
+
+// enterStart marks an attempt as handed to the runner. Callers hold mu.
+func (b *book) enterStart(a *attempt, now task.Boot) task.Deadlines {
 	a.phase = phaseStarting
 	if !a.acked {
 		a.due = now.Add(min(slowStart, a.ttl.Duration()/10))
 	}
-	return a.deadlines, nil, true
+	b.sooner(a)
+	return a.deadlines
 }
 
 // started marks an attempt running and returns what it missed while it was handed over. Zero deadlines: it has ended
@@ -195,6 +220,7 @@ func (b *book) started(a *attempt, now task.Boot) (task.Deadlines, []order) {
 	a.phase = phaseRunning
 	if !a.acked {
 		a.due = min(a.due, now.Add(confirmDelay))
+		b.sooner(a)
 	}
 	if !a.stop.told {
 		return a.deadlines, nil

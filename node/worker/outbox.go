@@ -111,6 +111,16 @@ func (o *outbox) back(es []*entry, now time.Duration) {
 	o.waiting = append(o.waiting, es...)
 }
 
+// hurry makes all that waits to be sent again ready now.
+func (o *outbox) hurry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, e := range o.waiting {
+		e.ready = 0
+		e.retry.reset()
+	}
+}
+
 func (o *outbox) drop(es []*entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

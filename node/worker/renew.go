@@ -78,6 +78,9 @@ func (b *book) takeDue(now task.Boot, cancel context.CancelFunc) *flight {
 	if !b.registered {
 		return nil
 	}
+	if !b.anyDue(now) {
+		return nil
+	}
 	var due, along []*attempt
 	heartbeat := false
 	for _, a := range b.sorted() {
@@ -104,6 +107,16 @@ func (b *book) takeDue(now task.Boot, cancel context.CancelFunc) *flight {
 		f.timeout = min(f.timeout, a.renewTimeout())
 	}
 	return f
+}
+
+// anyDue tells whether takeDue has anything to do. Callers hold mu.
+func (b *book) anyDue(now task.Boot) bool {
+	for _, a := range b.attempts {
+		if a.renewable() && a.flight == 0 && a.due <= now {
+			return true
+		}
+	}
+	return false
 }
 
 // enter counts a request; beyond maxFlights the oldest is given up, as its answer would be worth least. Callers hold mu.

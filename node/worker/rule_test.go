@@ -36,9 +36,9 @@ func TestDeadlineRule(t *testing.T) {
 		b.put(a)
 		own := terms
 		own.StopGrace = c.grace
-		acked := b.prepare(a, own, sent.Add(c.age))
-		if starts := acked == nil; starts != c.starts {
-			t.Errorf("%s: starts %v, want %v", c.name, starts, c.starts)
+		_, acked, starts := b.prepare(a, own, sent.Add(c.age))
+		if starts != c.starts || starts == (acked != nil) {
+			t.Errorf("%s: starts %v, want %v; waits for a renewal: %v", c.name, starts, c.starts, acked != nil)
 		}
 		switch want := own.HolderDeadlines(sent, c.first); {
 		case c.mustRenew && a.deadlines != task.Deadlines{}:
@@ -61,8 +61,7 @@ func TestChangesDuringTheStart(t *testing.T) {
 	a := newAttempt(task.Assignment{Token: 1, FirstTTL: 30 * task.Second})
 	b.put(a)
 	terms := task.DefaultLease(task.DefaultTTL)
-	b.prepare(a, terms, 0)
-	d, _, ok := b.begin(a, 0)
+	d, _, ok := b.prepare(a, terms, 0)
 	if !ok {
 		t.Fatal("did not begin")
 	}

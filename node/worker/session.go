@@ -18,9 +18,10 @@ var errRepoll = errors.New("the poll is asked anew")
 func (w *Worker) converse(ctx context.Context) {
 	wait, pace := sessionBackoff(), paceBackoff()
 	for ctx.Err() == nil {
+		found := w.found.changed() // before asking: a leader found meanwhile is asked at once
 		if w.book.mustRegister() {
 			if err := w.register(ctx); err != nil {
-				w.pause(ctx, wait.next())
+				w.pauseOr(ctx, wait.next(), found)
 				continue
 			}
 			wait.reset()
@@ -29,7 +30,7 @@ func (w *Worker) converse(ctx context.Context) {
 		switch {
 		case errors.Is(err, errRepoll):
 		case err != nil:
-			w.pause(ctx, wait.next())
+			w.pauseOr(ctx, wait.next(), found)
 		case !news:
 			// An answer that brings nothing new before its time (repeated orders, work that nobody can take) must not
 			// make the two talk as fast as the network can.
@@ -105,6 +106,9 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 	if reply.Unregistered {
 		w.book.unregister()
 		return false, nil // a pause before the next try: a leader that never knows us must not be told at full speed
+	}
+	for _, s := range reply.Specs {
+		w.specs.put(s.Digest, s.JSON)
 	}
 	taken, left, declined := w.book.admit(reply.Assignments, sent, now, w.outbox.has)
 	obeyed := w.obey(reply.Orders) // after admit and before the launcher hears of it: an order may be for what just came

@@ -15,18 +15,26 @@ import (
 // errBadSpec: what the leader sent as a spec is none.
 var errBadSpec = errors.New("unreadable spec")
 
-// specs caches the specs of jobs: a job's shards share one, it never changes, and a start must not cost a round trip.
-// Bounded by number and by the size of the JSON; the longest unused goes first.
+// specs caches the specs of jobs: all shards of a job, and jobs of the same file, share one; it never changes, and a start
+// must not cost a round trip. Bounded by number and by the size of the JSON; the longest unused goes first.
 type specs struct {
 	mu    sync.Mutex
-	byJob map[task.JobID]*specEntry // guarded by mu, like all below
-	used  *list.List                // of *specEntry, newest first; only those that are here
+	byKey map[string]*specEntry // guarded by mu, like all below
+	used  *list.List            // of *specEntry, newest first; only those that are here
 	bytes int
+}
+
+// specKey is what the spec of an assignment is known by: its digest, or the job if the leader has not said it.
+func specKey(a *task.Assignment) string {
+	if a.SpecDigest != "" {
+		return a.SpecDigest
+	}
+	return string(a.Job)
 }
 
 // specEntry is a spec, or the fetch of it that all who want it wait for.
 type specEntry struct {
-	job  task.JobID
+	key  string
 	done chan struct{} // closed when the fields below are set
 	spec *task.Spec
 	size int
@@ -34,12 +42,13 @@ type specEntry struct {
 	at   *list.Element
 }
 
-func newSpecs() *specs { return &specs{byJob: map[task.JobID]*specEntry{}, used: list.New()} }
+func newSpecs() *specs { return &specs{byKey: map[string]*specEntry{}, used: list.New()} }
 
-// get gives the spec of a job, fetching it once however many ask. A failed fetch is not kept.
-func (s *specs) get(ctx context.Context, job task.JobID, fetch func(context.Context, task.JobID) (*task.Spec, int, error)) (*task.Spec, error) {
+// get gives the spec of an assignment, fetching it once however many ask. A failed fetch is not kept.
+func (s *specs) get(ctx context.Context, a *task.Assignment, fetch func(context.Context, task.JobID) (*task.Spec, int, error)) (*task.Spec, error) {
+	key := specKey(a)
 	s.mu.Lock()
-	if e := s.byJob[job]; e != nil {
+	if e := s.byKey[key]; e != nil {
 		if e.at != nil {
 			s.used.MoveToFront(e.at)
 		}
@@ -51,26 +60,48 @@ func (s *specs) get(ctx context.Context, job task.JobID, fetch func(context.Cont
 			return nil, ctx.Err()
 		}
 	}
-	e := &specEntry{job: job, done: make(chan struct{})}
-	s.byJob[job] = e
+	e := &specEntry{key: key, done: make(chan struct{})}
+	s.byKey[key] = e
 	s.mu.Unlock()
 
-	e.spec, e.size, e.err = fetch(ctx, job)
+	e.spec, e.size, e.err = fetch(ctx, a.Job)
 	close(e.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.err != nil {
-		delete(s.byJob, job)
+		delete(s.byKey, key)
 		return nil, e.err
 	}
+	s.keep(e)
+	return e.spec, nil
+}
+
+// put takes a spec that came with assignments; one that cannot be read is left to be fetched, and its error told, when needed.
+func (s *specs) put(digest, text string) {
+	spec := new(task.Spec)
+	if digest == "" || json.Unmarshal([]byte(text), spec) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey[digest] != nil {
+		return
+	}
+	e := &specEntry{key: digest, done: make(chan struct{}), spec: spec, size: len(text)}
+	close(e.done)
+	s.byKey[digest] = e
+	s.keep(e)
+}
+
+// keep counts an entry that is here, and drops the longest unused ones above the bounds. Callers hold mu.
+func (s *specs) keep(e *specEntry) {
 	e.at = s.used.PushFront(e)
 	s.bytes += e.size
 	for s.used.Len() > 1 && (s.used.Len() > maxSpecs || s.bytes > maxSpecBytes) {
 		old := s.used.Remove(s.used.Back()).(*specEntry)
 		s.bytes -= old.size
-		delete(s.byJob, old.job)
+		delete(s.byKey, old.key)
 	}
-	return e.spec, nil
 }
 
 // fetchSpec asks the leader for a spec.

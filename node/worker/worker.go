@@ -52,6 +52,7 @@ type Worker struct {
 	outbox *outbox
 	specs  *specs
 	bell   *bell
+	found  *bell // rung by LeaderFound
 
 	// Each kick wakes one part; one pending kick is enough, since the part looks at everything when it wakes.
 	keeperKick, launchKick, outboxKick chan struct{}
@@ -67,13 +68,21 @@ func New(cfg Config) *Worker {
 	}
 	return &Worker{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Log,
-		book: newBook(), outbox: newOutbox(), specs: newSpecs(), bell: newBell(),
+		book: newBook(), outbox: newOutbox(), specs: newSpecs(), bell: newBell(), found: newBell(),
 		keeperKick: make(chan struct{}, 1), launchKick: make(chan struct{}, 1), outboxKick: make(chan struct{}, 1),
 	}
 }
 
 // Attach sets the runner, before Run: the real one is made with this worker as its Backend.
 func (w *Worker) Attach(r Runner) { w.cfg.Runner = r }
+
+// LeaderFound tells that this node has heard of a leader just now: what waits to ask one again asks at once. The waits between
+// tries are for the time without one.
+func (w *Worker) LeaderFound() {
+	w.found.ring()
+	w.outbox.hurry()
+	kick(w.outboxKick)
+}
 
 // Run works until ctx ends, and then leaves running attempts to the guard: the next agent of this node takes them over
 // (R14, R44). To end the work as well, call Shutdown first. An error means that it could not begin.

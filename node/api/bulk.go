@@ -1,0 +1,133 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// submission is one job on its way into the ledger: decoded, checked and encoded once, however often it has to be proposed.
+type submission struct {
+	id        task.RequestID
+	spec      *task.Spec
+	data, sum []byte        // canonical JSON and digest of spec
+	problem   *task.Problem // nothing is proposed, this is the answer
+	result    fsm.Result
+	done      bool // result is what a committed entry did
+}
+
+// isBulk tells whether a body holds many jobs, one a line.
+func isBulk(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == transport.ContentTypeSpecs
+}
+
+// readLines makes submissions of the lines of a body. A line that is no job is answered with its problem and holds no other up;
+// only a body that is no such list is refused as a whole.
+func readLines(q *request) error {
+	switch {
+	case q.http.Header.Get("Idempotency-Key") != "":
+		return invalid("the header Idempotency-Key is for one job; here each has its own idempotency_key", "")
+	case q.query.Has("dry_run"):
+		return invalid("dry_run is for one job", "")
+	}
+	body := bytes.TrimSuffix(q.body, []byte("\n"))
+	if n := bytes.Count(body, []byte("\n")) + 1; n > transport.MaxSubmitLines {
+		return task.NewProblem(task.ErrTooLarge, fmt.Sprintf("the body has %d jobs, at most %d are allowed", n, transport.MaxSubmitLines), "Send the rest in a request of its own.")
+	}
+	same := map[string]*submission{} // many jobs are the same but for their request
+	for line := range bytes.SplitSeq(body, []byte("\n")) {
+		s := readLine(line, same)
+		if s.id == "" && s.problem == nil {
+			s.id = q.id + task.RequestID("."+strconv.Itoa(len(q.lines)))
+		}
+		if s.problem == nil && !s.id.Valid() {
+			s.problem = task.Explain(invalid(fmt.Sprintf("request_id is up to %d letters, digits and signs", task.MaxRequestID), ""))
+		}
+		q.lines = append(q.lines, s)
+	}
+	return nil
+}
+
+// readLine makes a submission of one line.
+func readLine(line []byte, same map[string]*submission) *submission {
+	refused := func(err error) *submission { return &submission{problem: task.Explain(err)} }
+	var l transport.SubmitLine
+	if err := decodeJSON(line, &l); err != nil {
+		return refused(err)
+	}
+	if len(l.Spec) == 0 {
+		return refused(invalid("there is no spec in this line", ""))
+	}
+	if known := same[string(l.Spec)]; known != nil {
+		s := *known
+		s.id = l.RequestID
+		return &s
+	}
+	spec, err := decodeSpec(l.Spec)
+	if err != nil {
+		return refused(err)
+	}
+	s, err := newSubmission(spec)
+	if err != nil {
+		return refused(err)
+	}
+	same[string(l.Spec)] = s
+	own := *s
+	own.id = l.RequestID
+	return &own
+}
+
+// submitLines answers a POST /v1/jobs of many jobs. All are proposed together, so that they share log entries. While the fate of
+// one is unknown the whole is repeated, but for those that are known to be in the ledger.
+func (a *API) submitLines(ctx context.Context, q *request) (*reply, error) {
+	var open []*submission
+	var jobs []fsm.SubmitJob
+	for _, s := range q.lines {
+		if !s.done && s.problem == nil {
+			open, jobs = append(open, s), append(jobs, fsm.SubmitJob{RequestID: s.id, Spec: s.data, Digest: s.sum, By: q.by})
+		}
+	}
+	results, errs := a.cfg.Leader.SubmitAll(ctx, jobs)
+	var unknown error
+	for i, s := range open {
+		switch err := errs[i]; {
+		case err == nil:
+			s.result, s.done = results[i], true
+		case errors.Is(err, task.ErrNoLeader):
+			unknown = err
+		default:
+			s.problem = task.Explain(err)
+		}
+	}
+	if unknown != nil {
+		return nil, unknown
+	}
+	answers := make([]transport.SubmitAnswer, len(q.lines))
+	a.look(q, func(v *view) {
+		for i, s := range q.lines {
+			if out, err := v.submitted(s); err != nil {
+				answers[i].Problem = task.Explain(err)
+			} else {
+				answers[i].SubmitReply = out
+			}
+		}
+	})
+	var body bytes.Buffer
+	lines := json.NewEncoder(&body)
+	for i := range answers {
+		if err := lines.Encode(&answers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return (&reply{status: http.StatusOK, body: body.Bytes()}).set("Content-Type", typeLines), nil
+}

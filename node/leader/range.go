@@ -1,0 +1,33 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// cursor notes how far a running shard of a range is, and gives what it has from now on (R35). Without a cursor it only reads.
+func (t *term) cursor(ctx context.Context, from task.NodeID, q *transport.RangeRequest) (*transport.RangeReply, error) {
+	if q.HasCursor {
+		r, err := t.commit(ctx, &fsm.Cursor{Ref: q.Ref, Token: q.Token, Cursor: q.Cursor, RequestID: q.RequestID})
+		return &transport.RangeReply{Range: r.Range}, err
+	}
+	reply := &transport.RangeReply{}
+	err := t.reader(from, q.Ref.Job, q.Token, func(j *fsm.Job) error {
+		known := q.Ref.Stage >= 0 && q.Ref.Stage < len(j.Stages) && q.Ref.Shard >= 0 && q.Ref.Shard < j.Stages[q.Ref.Stage].Len()
+		var now task.ShardRange
+		ok := false
+		if known {
+			now, ok = j.RangeOf(q.Ref.Stage, q.Ref.Shard)
+		}
+		if !ok {
+			return task.NewProblem(task.ErrNotFound, fmt.Sprintf("shard %d has no range", q.Ref.Shard), "")
+		}
+		reply.Range = now
+		return nil
+	})
+	return reply, err
+}

@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+)
+
+// ReservePct is the share of each machine that placement leaves free, in percent (R34).
+const ReservePct = 20
+
+// claim is what attempts take on a machine. slots is their number: an attempt that asks for no more than the default, one
+// processor and nothing else, is ordinary, and how many of those a machine runs its owner says by its slots. Bigger ones are
+// booked, and where one is, everything beside it is.
+type claim struct {
+	slots    int
+	milliCPU int
+	memoryMB int
+	diskMB   int
+	big      int // attempts of slots that are not ordinary
+}
+
+// claimOf is what one attempt of a stage takes.
+func claimOf(spec *task.StageSpec) claim {
+	r := spec.Resources.Booked()
+	c := claim{slots: 1, milliCPU: r.MilliCPU, memoryMB: r.MemoryMB, diskMB: r.DiskMB}
+	if !spec.Resources.Ordinary() {
+		c.big = 1
+	}
+	return c
+}
+
+func (c claim) times(n int) claim {
+	return claim{c.slots * n, c.milliCPU * n, c.memoryMB * n, c.diskMB * n, c.big * n}
+}
+
+func (c claim) plus(o claim) claim {
+	return claim{c.slots + o.slots, c.milliCPU + o.milliCPU, c.memoryMB + o.memoryMB, c.diskMB + o.diskMB, c.big + o.big}
+}
+
+func (c *claim) add(o *claim) {
+	c.slots += o.slots
+	c.milliCPU += o.milliCPU
+	c.memoryMB += o.memoryMB
+	c.diskMB += o.diskMB
+	c.big += o.big
+}
+
+// booked is what a node's leases take by the ledger.
+func booked(s *fsm.State, id task.NodeID) claim {
+	b := s.Booked(id)
+	return claim{slots: s.Held(id), milliCPU: b.MilliCPU, memoryMB: b.MemoryMB, diskMB: b.DiskMB, big: b.Big}
+}
+
+// lacking is the resource of which a machine has too little for one more attempt; what it has to give and what is taken of
+// that are in thousandths of a processor or MiB. "" = it has enough, or nothing is known of it.
+//
+// What attempts have booked and what the last heartbeat measured are not added up, since what runs is in both: the greater
+// one counts. Free disk space is known, the size of the disk is not: what is booked and not yet written lies in the free part.
+func (m *member) lacking(need *claim) (what string, give, taken int) {
+	if need.big == 0 && m.claimed.big == 0 {
+		return "", 0, 0
+	}
+	used := m.claimed
+	if m.load != (task.Load{}) {
+		used.milliCPU = max(used.milliCPU, int(m.load.CPU*1000))
+		used.memoryMB = max(used.memoryMB, m.info.MemoryMB-m.load.MemFreeMB)
+	}
+	if give := share(m.info.CPUs * 1000); give > 0 && used.milliCPU+need.milliCPU > give {
+		return "cpu", give, used.milliCPU
+	}
+	if give := share(m.info.MemoryMB); need.memoryMB > 0 && give > 0 && used.memoryMB+need.memoryMB > give {
+		return "memory", give, used.memoryMB
+	}
+	if give := share(m.load.DiskFreeMB); need.diskMB > 0 && give > 0 && used.diskMB+need.diskMB > give {
+		return "disk", give, used.diskMB
+	}
+	return "", 0, 0
+}
+
+// share is what of an amount is given to attempts.
+func share(amount int) int { return amount - amount*ReservePct/100 }
+
+// amount writes what lacking gives for a person: 2 or 1.5 (processors), 512 MiB, 8 GiB.
+func amount(what string, n int) string {
+	switch {
+	case what == "cpu":
+		return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return strconv.Itoa(n>>10) + " GiB"
+	case n >= 10<<10:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<10))
+	}
+	return strconv.Itoa(n) + " MiB"
+}
+
+// of gives the part of a claim that a resource's name stands for.
+func (c claim) of(what string) int {
+	switch what {
+	case "cpu":
+		return c.milliCPU
+	case "memory":
+		return c.memoryMB
+	}
+	return c.diskMB
+}
+
+// enough tells whether nothing is lacking.
+func (m *member) enough(need *claim) bool {
+	what, _, _ := m.lacking(need)
+	return what == ""
+}
+
+// tooSmall is the resource of which a machine has less to give, when nothing runs on it, than an attempt asks for; "" = none.
+// Ordinary attempts fit everywhere.
+func (m *member) tooSmall(need *claim) string {
+	if need.big == 0 {
+		return ""
+	}
+	if give := share(m.info.CPUs * 1000); give > 0 && need.milliCPU > give {
+		return "cpu"
+	}
+	if give := share(m.info.MemoryMB); give > 0 && need.memoryMB > give {
+		return "memory"
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+)
+
+// say puts a machine's reason into words.
+func (p *placer) say(r *Reason, c *cursor, m *member) {
+	spec := &c.job.Spec.Stages[c.pick.stage]
+	slots := fmt.Sprintf("(%d/%d)", m.held, m.info.Slots)
+	switch r.Kind {
+	case "":
+		r.Text = "has room " + slots + ": takes it next"
+	case KindRequire:
+		lacking := task.Unmatched(spec.Require, m.info)
+		r.Text, r.Change = "does not meet "+requirements(lacking), labelling(p.nameOf(m.node), lacking)
+	case KindTooSmall:
+		what := m.tooSmall(&c.fit.need)
+		whole := map[string]int{"cpu": m.info.CPUs * 1000, "memory": m.info.MemoryMB}[what]
+		r.Text = fmt.Sprintf("is too small: the shard asks for %s %s, it has %s to give (of %s, %d %% stays free)",
+			what, amount(what, c.fit.need.of(what)), amount(what, share(whole)), amount(what, whole), ReservePct)
+	case KindUnborn:
+		r.Text, r.Change = "was admitted but has not started yet", "start lanjobs on it"
+	case KindSilent:
+		r.Text, r.Change = "is silent", "wake or start it"
+	case KindDraining:
+		r.Text, r.Change = "is draining", "lanjobs node resume "+p.nameOf(m.node)
+	case KindUnheard:
+		r.Text = "has not been heard of since the leader leads"
+	case KindLacks:
+		r.Text, r.Change = "did not have "+p.Lacks.of(spec, m.id)+" a moment ago", "mount or install it there"
+	case KindLeads:
+		r.Text = "leads, and runs nothing while another machine can"
+	case KindPinned:
+		r.Text = "has a shard of its own: this one is for " + p.nameOfID(c.job.PinnedTo(c.pick.stage, c.pick.shard))
+	case KindFailed:
+		r.Text = "had trouble with it: it waits for another machine"
+	case KindBelongs:
+		r.Text = fmt.Sprintf("is not its machine: by %s it belongs to %s", c.queue.Balance, p.nameOf(c.fit.seats[p.ownerOf(c)].node))
+	case KindFull:
+		r.Text = "is full " + slots
+	case KindResources:
+		what, give, taken := m.lacking(&c.fit.need)
+		r.Text = fmt.Sprintf("has too little %s left: the shard asks for %s, %s of %s are taken", what, amount(what, c.fit.need.of(what)), amount(what, taken), amount(what, give))
+	case KindAsked:
+		r.Text = "has room " + slots + " and is about to ask for work"
+	case KindOther:
+		r.Text = "has room " + slots + ", another machine is taken first"
+	}
+}
+
+func requirements(rs []task.Requirement) string {
+	texts := make([]string, len(rs))
+	for i, r := range rs {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// labelling is the command that would make a machine meet requirements, "" if labels cannot.
+func labelling(name string, lacking []task.Requirement) string {
+	words := []string{"lanjobs node label", name}
+	for _, r := range lacking {
+		switch {
+		case r.Label == "node" || r.Label == "os" || r.Label == "arch" || r.Op == task.OpNotEqual:
+			return ""
+		case r.Op == task.OpExists:
+			words = append(words, r.Label+"=true")
+		default:
+			words = append(words, r.Label+"="+r.Values[0])
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// nameOf is what people call a node.
+func (v *View) nameOf(n *fsm.Node) string {
+	if n.Info.Name != "" {
+		return n.Info.Name
+	}
+	return string(n.Info.ID)
+}
+
+func (v *View) nameOfID(id task.NodeID) string {
+	if n := v.State.Node(id); n != nil {
+		return v.nameOf(n)
+	}
+	return string(id)
+}
+
+// seconds writes a length for a sentence: 8s, 1m30s.
+func seconds(m task.Millis) string {
+	return ((m + task.Second - 1) / task.Second * task.Second).Duration().String()
+}
