@@ -209,3 +209,5 @@ func (b *bench) breakDown() {
 const helloFile = "name: hello\nrun: echo hello\n"
 
 const scoreFile = "name: score\nshards: 4\nrun: echo $LANJOBS_SHARD\n"
+
+const nightFile = "name: night\nschedule: {cron: \"0 3 * * *\", timezone: Europe/Berlin}\nrun: echo hello\n"

@@ -25,23 +25,9 @@ func cancelRow() *command {
 }
 
 func runCancel(ctx context.Context, c *call) error {
-	for _, ref := range c.args {
-		if strings.ContainsAny(ref, "/#") {
-			return usage(c.path, "%q: only whole jobs are cancelled.", ref)
-		}
-	}
-	cl, err := c.ask(ctx)
+	jobs, cl, err := c.wholeJobs(ctx)
 	if err != nil {
 		return err
-	}
-	// All names are looked up before the first job is stopped: a typing error in the third stops none.
-	var jobs []*task.JobView
-	for _, ref := range c.args {
-		j, err := c.job(ctx, cl, ref)
-		if err != nil {
-			return err
-		}
-		jobs = append(jobs, j)
 	}
 	if len(jobs) > 1 {
 		if err := c.confirm(fmt.Sprintf("Cancel %d jobs?", len(jobs))); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -66,6 +65,15 @@ func (c *client) post(ctx context.Context, path string, body, reply any) error {
 	return c.write(ctx, request{method: http.MethodPost, path: path, body: text}, reply)
 }
 
+// patch is post for a change of what is there.
+func (c *client) patch(ctx context.Context, path string, body, reply any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, request{method: http.MethodPatch, path: path, body: text}, reply)
+}
+
 // delete is a write without a body.
 func (c *client) delete(ctx context.Context, path string, query url.Values, reply any) error {
 	return c.write(ctx, request{method: http.MethodDelete, path: path, query: query}, reply)
@@ -126,34 +134,26 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (*http
 // errCut: the node was reached, but the connection broke before the answer was complete.
 var errCut = errors.New("the connection to the node here broke")
 
+// send is transport.APIClient with words of our own for a connection that broke.
 func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
-	u := url.URL{Scheme: "http", Host: "lanjobs", Path: r.path, RawQuery: r.query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
-	if err != nil {
-		return nil, err
+	target := r.path // its parts are escaped already
+	if q := r.query.Encode(); q != "" {
+		target += "?" + q
 	}
-	req.Header.Set("Accept", "application/json")
+	var body any
 	if len(r.body) > 0 {
-		req.Header.Set("Content-Type", orElse(r.kind, "application/json"))
+		body = transport.Typed{Type: orElse(r.kind, "application/json"), Text: r.body}
 	}
-	if r.id != "" {
-		req.Header.Set(transport.HeaderRequestID, r.id)
-	}
-	resp, err := c.door.RoundTrip(req)
+	resp, err := transport.NewAPIClient(c.door).Open(ctx, r.method, target, task.RequestID(r.id), body)
+	_, answered := errors.AsType[*task.Problem](err)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case errors.Is(err, transport.ErrNoNode), errors.Is(err, transport.ErrSocketPermission):
+	case err == nil, answered:
+		c.known.Store(true)
+		return resp, err
+	case ctx.Err() != nil, errors.Is(err, transport.ErrNoNode), errors.Is(err, transport.ErrSocketPermission):
 		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w (%v)", errCut, err)
 	}
-	c.known.Store(true)
-	if resp.StatusCode >= 400 {
-		defer resp.Body.Close()
-		return nil, transport.ReadProblem(resp)
-	}
-	return resp, nil
+	return nil, fmt.Errorf("%w (%v)", errCut, err)
 }
 
 // watchSlow tells the person when an answer takes longer than a reaction should.
@@ -179,7 +179,16 @@ func (c *client) tell(text string) {
 	}
 }
 
+// replyReader reads an answer that is not one JSON value.
+type replyReader func(*json.Decoder) error
+
 func decodeReply(body io.Reader, reply any) error {
+	if read, ok := reply.(replyReader); ok {
+		if err := read(json.NewDecoder(io.LimitReader(body, maxReplyBytes))); err != nil {
+			return fmt.Errorf("%w (%v)", errCut, err)
+		}
+		return nil
+	}
 	if reply == nil {
 		_, err := io.Copy(io.Discard, body)
 		return err

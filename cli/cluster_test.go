@@ -316,7 +316,7 @@ func TestRetryBody(t *testing.T) {
 		"retry v":                     `{}`,
 		"retry v --dead --from-start": `{"dead":true,"from_start":true}`,
 		"retry v --all -y":            `{"all":true}`,
-		"retry v/b/1,3-5":             `{"stage":"b","shards":[{"First":1,"Last":1},{"First":3,"Last":5}]}`,
+		"retry v/b/1,3-5":             `{"stage":"b","shards":[{"first":1,"last":1},{"first":3,"last":5}]}`,
 	} {
 		b := newBench(t)
 		b.api.add(task.Spec{Name: "v", Stages: []task.StageSpec{{Name: "a", Shards: 1}, {Name: "b", Shards: 9}}})
@@ -333,7 +333,7 @@ func TestServe(t *testing.T) {
 		time.AfterFunc(time.Second, func() { b.breakDown() })
 		b.expect(exitBad, "serve", "--label", "gpu=true", "--slots", "3", "--tempo", "2.5", "--log-format", "json", "--listen", ":7421", "--node-name", "nas")
 		cfg := b.inside.cfg
-		if cfg.Embedded || cfg.Slots != 3 || cfg.Tempo != 2.5 || cfg.Listen != "0.0.0.0:7421" || cfg.Name != "nas" || cfg.Labels[0].Value != "true" || cfg.Log == nil || cfg.Clock == nil {
+		if cfg.Embedded || cfg.Slots != 3 || cfg.Tempo != 2.5 || cfg.Listen != "[::]:7421" || cfg.Name != "nas" || cfg.Labels[0].Value != "true" || cfg.Log == nil || cfg.Clock == nil {
 			t.Errorf("%+v", cfg)
 		}
 	})

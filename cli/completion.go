@@ -133,6 +133,12 @@ func (c *call) flagValues(ctx context.Context, f urfave.Flag) []string {
 		return c.liveJobs(ctx)
 	case "node", "on":
 		return c.liveNodes(ctx)
+	case "queue":
+		return c.liveQueues(ctx)
+	case "name":
+		return c.liveNames(ctx)
+	case "balance":
+		return balances()
 	}
 	return nil
 }
@@ -149,6 +155,10 @@ func (c *call) operandValues(ctx context.Context, cmd *command) []string {
 		return shells
 	case strings.HasPrefix(cmd.operands, "JOB"):
 		return c.liveJobs(ctx)
+	case strings.HasPrefix(cmd.operands, "SCHEDULE"):
+		return c.liveSchedules(ctx)
+	case strings.HasPrefix(cmd.operands, "QUEUE"):
+		return c.liveQueues(ctx)
 	case strings.HasPrefix(strings.Trim(cmd.operands, "["), "NODE"):
 		return c.liveNodes(ctx)
 	}
@@ -171,6 +181,37 @@ func (c *call) liveNodes(ctx context.Context) []string {
 	var out []string
 	for _, n := range l.Items {
 		out = append(out, n.Name)
+	}
+	return out
+}
+
+// liveNames are the names of jobs without their ids.
+func (c *call) liveNames(ctx context.Context) []string {
+	var l task.List[task.JobView]
+	c.live(ctx, "/v1/jobs", &l)
+	var out []string
+	for _, j := range l.Items {
+		out = append(out, j.Name)
+	}
+	return out
+}
+
+func (c *call) liveSchedules(ctx context.Context) []string {
+	var l task.List[task.ScheduleView]
+	c.live(ctx, "/v1/schedules", &l)
+	var out []string
+	for _, s := range l.Items {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+func (c *call) liveQueues(ctx context.Context) []string {
+	var l task.List[task.QueueView]
+	c.live(ctx, "/v1/queues", &l)
+	var out []string
+	for _, q := range l.Items {
+		out = append(out, q.Name)
 	}
 	return out
 }

@@ -18,23 +18,26 @@ import (
 
 // fakeAPI is a cluster's API over state that tests set and change. It knows no rules of scheduling.
 type fakeAPI struct {
-	t        *testing.T
-	mu       sync.Mutex
-	view     task.ClusterView
-	jobs     []*fakeJob
-	events   []task.Event
-	tokens   []transport.TokenView
-	why      []transport.WhyView
-	note     string          // of the next submits
-	leader   bool            // false: everything but a stale status answers no_leader
-	refuse   *task.Problem   // every write answers this
-	outages  int             // that many requests from now answer no_leader
-	requests []fakeRequest   // all of them
-	onSubmit func(*fakeJob)  // what the cluster does with a job, in its own time
-	writes   map[string]bool // request ids seen
-	leaving  time.Duration   // how long it takes to give work back
-	gone     bool            // after leave: nothing listens
-	mux      *http.ServeMux
+	t         *testing.T
+	mu        sync.Mutex
+	view      task.ClusterView
+	jobs      []*fakeJob
+	events    []task.Event
+	tokens    []transport.TokenView
+	why       []transport.WhyView
+	schedules []task.ScheduleView
+	queues    []task.QueueView
+	dead      []task.DeadGroup
+	note      string          // of the next submits
+	leader    bool            // false: everything but a stale status answers no_leader
+	refuse    *task.Problem   // every write answers this
+	outages   int             // that many requests from now answer no_leader
+	requests  []fakeRequest   // all of them
+	onSubmit  func(*fakeJob)  // what the cluster does with a job, in its own time
+	writes    map[string]bool // request ids seen
+	leaving   time.Duration   // how long it takes to give work back
+	gone      bool            // after leave: nothing listens
+	mux       *http.ServeMux
 }
 
 // What a member answers when nobody leads.
@@ -88,6 +91,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		case <-r.Context().Done():
 		}
 	})
+	f.work(mux)
 	f.mux = mux
 	return f
 }
@@ -163,6 +167,10 @@ func (f *fakeAPI) status(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fakeAPI) submit(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Content-Type") == transport.ContentTypeSpecs {
+		f.submitLines(w, r)
+		return
+	}
 	var started *fakeJob
 	f.locked(func(r *http.Request) any {
 		id := r.Header.Get(transport.HeaderRequestID)
@@ -177,6 +185,9 @@ func (f *fakeAPI) submit(w http.ResponseWriter, r *http.Request) {
 			return task.SubmitReply{Name: spec.Name, Note: f.note}
 		}
 		f.writes[id] = true
+		if spec.Schedule != nil {
+			return f.submitted(spec)
+		}
 		started = f.add(spec)
 		return task.SubmitReply{ID: started.view.ID, Name: spec.Name, Note: f.note}
 	})(w, r)

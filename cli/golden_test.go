@@ -107,6 +107,9 @@ func home(b *bench) {
 	}
 }
 
+// withCalendar are the pictures with schedules, queues and dead letters.
+var withCalendar = map[string]bool{"schedule.txt": true, "queue.txt": true, "dead.txt": true, "acts.txt": true}
+
 // TestGolden keeps what a person and a program see. The command stands above each output.
 func TestGolden(t *testing.T) {
 	for file, commands := range map[string][]string{
@@ -114,13 +117,23 @@ func TestGolden(t *testing.T) {
 		"ls.txt":     {"ls", "ls -o wide", "ls -o name", "ls -l team=a", "ls --state cancelled"},
 		"show.txt": {"show transcode", "show j7k2xz", "show nightly-backup", "show transcode --shards", "show transcode/segments/9,13 --attempts",
 			"show transcode --attempts -o name", "show nightly-backup --why"},
-		"node.txt":   {"node ls", "node ls -o wide", "node ls -l gpu=true -o name", "node show nas", "node drain nas --deadline 1h", "node resume nas", "node label nas a=1 b-", "node drain --self"},
-		"token.txt":  {"token ls", "token create", "token create -q"},
+		"node.txt":  {"node ls", "node ls -o wide", "node ls -l gpu=true -o name", "node show nas", "node drain nas --deadline 1h", "node resume nas", "node label nas a=1 b-", "node drain --self"},
+		"token.txt": {"token ls", "token create", "token create -q"},
+		"schedule.txt": {"schedule ls", "schedule ls -o wide -l team=a", "schedule ls -o name", "schedule show nightly-backup", "schedule show once", "schedule show weekly-report -o yaml",
+			"schedule pause nightly-backup", "schedule resume nightly-backup once", "schedule trigger nightly-backup", "schedule trigger nightly-backup -o json --wait",
+			"schedule rm once", "schedule rm nightly-backup weekly-report", "schedule rm nightly-backup weekly-report -y", "schedule ls"},
+		"queue.txt": {"queue ls", "queue ls -o wide", "queue ls -o name", "queue show video", "queue show default -o json", "queue set video --max 8", "queue set video --max 0 --balance modulo",
+			"queue set fresh --max 1", "queue pause video low", "queue resume low -o json", "queue rm fresh", "queue rm nonsense"},
+		"dead.txt":   {"ls --dead", "ls --dead -o name", "ls --dead -o json", "show score --dead", "show transcode --dead"},
+		"acts.txt":   {"pause score transcode", "resume score", "pause score -o json", "priority transcode 90", "show score", "show transcode", "show transcode --shards", "show transcode --shards -o wide"},
 		"events.txt": {"events", "events --audit", "events --kind lease.renew", "events -o json", "events -o yaml --kind leader.elected"},
 		"json.txt":   {"status -o json", "ls -o json -l team=a", "show transcode/segments/9 -o json", "node show nas -o yaml", "ls -o yaml -l team=a", "token ls -o json", "version -o json"},
 	} {
 		b := newBench(t)
 		home(b)
+		if withCalendar[file] {
+			calendar(b)
+		}
 		var all strings.Builder
 		for _, line := range commands {
 			code := b.run(strings.Fields(line)...)

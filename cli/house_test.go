@@ -49,12 +49,14 @@ var may = []struct {
 }{
 	{"lanjobs", []string{"lanjobs/cli"}, "main starts the mouth and nothing else"},
 	{"lanjobs/task", nil, "task is the language: a leaf that everybody may speak"},
-	{"lanjobs/task/jobfile", []string{"lanjobs/task"}, "a job file becomes a Spec, whoever reads it"},
+	{"lanjobs/task/jobfile", []string{"lanjobs/task", "lanjobs/task/schedule"}, "a job file becomes a Spec, whoever reads it"},
+	{"lanjobs/task/schedule", []string{"lanjobs/task"}, "the calendar is told the time and what was fired; it knows no cluster"},
 	{"lanjobs/task/runner", []string{"lanjobs/task"}, "a runner knows one attempt on this machine, not the cluster"},
 	{"lanjobs/fsm", []string{"lanjobs/task"}, "the ledger is pure: what it imports, every replica and every replay must agree on"},
 	{"lanjobs/transport", []string{"lanjobs/task"}, "the wire carries messages and knows no jobs"},
 	{"lanjobs/transport/memnet", []string{"lanjobs/task", "lanjobs/transport"}, "a network for tests"},
-	{"lanjobs/node/plan", []string{"lanjobs/task", "lanjobs/fsm"}, "a plan is a function of what is known"},
+	{"lanjobs/node/plan", []string{"lanjobs/task", "lanjobs/task/schedule", "lanjobs/fsm"}, "a plan is a function of what is known"},
+	{"lanjobs/node/simulate", []string{"lanjobs/task", "lanjobs/fsm", "lanjobs/node/plan"}, "a scenario is played by the ledger and the plan alone"},
 	{"lanjobs/node/leader", []string{"lanjobs/task", "lanjobs/fsm", "lanjobs/node/plan", "lanjobs/transport"}, "leader and worker meet over transport only, also on one machine"},
 	{"lanjobs/node/worker", []string{"lanjobs/task", "lanjobs/task/runner", "lanjobs/transport"}, "leader and worker meet over transport only, also on one machine"},
 	{"lanjobs/node/observe", []string{"lanjobs/task"}, "the audit log takes events, whatever made them"},
@@ -95,7 +97,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 
 // clockless are the packages in which only a task.Clock tells the time; each exception with its reason.
 var clockless = map[string][]string{
-	"lanjobs/fsm": nil, "lanjobs/task": nil, "lanjobs/node": nil, "lanjobs/node/plan": nil, "lanjobs/node/leader": nil, "lanjobs/node/worker": nil,
+	"lanjobs/fsm": nil, "lanjobs/task": nil, "lanjobs/task/schedule": nil, "lanjobs/node": nil, "lanjobs/node/plan": nil, "lanjobs/node/simulate": nil, "lanjobs/node/leader": nil, "lanjobs/node/worker": nil,
 	"lanjobs/node/observe": nil, "lanjobs/node/api": nil, "lanjobs/transport": {"gossipwire.go"}, // memberlist asks for the arrival time of packets
 	"lanjobs/task/jobfile": nil,
 	"lanjobs/task/runner":  {"clock.go"}, // the clock itself

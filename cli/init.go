@@ -16,7 +16,7 @@ import (
 	"lanjobs/transport"
 )
 
-var defaultPort = strconv.Itoa(node.DefaultPort)
+var defaultPort = strconv.Itoa(transport.DefaultPort)
 
 // defaultCluster is the name of a cluster that was given none.
 const defaultCluster = "home"
@@ -132,5 +132,5 @@ func listenAddress(path, s string) (string, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", usage(path, "--listen %q: the port is a number from 1 to 65535.", s)
 	}
-	return net.JoinHostPort(orElse(host, "0.0.0.0"), port), nil
+	return net.JoinHostPort(orElse(host, "::"), port), nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,60 +15,116 @@ import (
 
 func lsRow() *command {
 	return &command{
-		name: "ls", short: "list jobs", takes: takesNode | takesOutput | takesWatch | takesSelector,
+		name: "ls", short: "list jobs, newest first; finished ones as long as they are kept",
+		long: `  lanjobs ls --state running,pending      lanjobs ls --queue video --since 24h      lanjobs ls --label team=media
+  lanjobs ls --dead                       dead shards of all jobs, those that ended alike in one row, and how to run them again`,
+		takes: takesNode | takesOutput | takesWatch | takesSelector,
 		flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "state", Usage: "only `STATE`: pending, running, succeeded, partial, failed, cancelled"},
+			&urfave.StringFlag{Name: "state", Usage: "only `STATE`: pending, running, succeeded, partial, failed, cancelled, expired; several with commas"},
 			&urfave.StringFlag{Name: "queue", Usage: "only of `QUEUE`"},
 			&urfave.StringFlag{Name: "name", Usage: "only jobs called `NAME`"},
-			&urfave.BoolFlag{Name: "dead", Usage: "only jobs with dead shards"},
-			&urfave.DurationFlag{Name: "since", Usage: "only jobs submitted within the last `TIME`"},
+			&urfave.StringSliceFlag{Name: "label", Usage: "only jobs with `LABEL`: team=media (as -l)"},
+			&urfave.BoolFlag{Name: "dead", Usage: "dead shards instead of jobs, grouped by their error"},
+			&urfave.StringFlag{Name: "since", Usage: "only jobs submitted within the last `TIME` (90m, 7d), or from a moment on (2026-11-29T12:00:00Z)"},
+			&urfave.StringFlag{Name: "until", Usage: "only jobs submitted before `TIME`, written likewise"},
+			&urfave.IntFlag{Name: "limit", Usage: "the newest `N`"},
 		},
 		run: runLs,
 	}
 }
 
-var jobStates = []string{"pending", "running", "succeeded", "partial", "failed", "cancelled"}
+var jobStates = []string{"pending", "running", "succeeded", "partial", "failed", "cancelled", "expired"}
 
 func runLs(ctx context.Context, c *call) error {
-	q := url.Values{}
-	for _, name := range []string{"state", "queue", "name"} {
-		if v := c.flags.String(name); v != "" {
-			q.Set(name, v)
-		}
+	q, err := c.lsQuery()
+	if err != nil {
+		return err
 	}
-	for _, word := range strings.Split(q.Get("state"), ",") {
-		if _, err := oneOf("--state", orElse(word, jobStates[0]), jobStates); err != nil {
-			return usage(c.path, "%v", err)
-		}
-	}
-	if c.flags.Bool("dead") {
-		q.Set("dead", "1")
-	}
-	if since := c.flags.Duration("since"); since > 0 {
-		q.Set("since", seconds(since))
+	limit := c.flags.Int("limit")
+	if limit < 0 || c.flags.IsSet("limit") && limit == 0 {
+		return usage(c.path, "--limit %d: write a number from 1 on.", limit)
 	}
 	cl, err := c.ask(ctx)
 	if err != nil {
 		return err
 	}
+	if c.flags.Bool("dead") {
+		if limit > 0 {
+			q.Set("limit", itoa(limit))
+		}
+		return c.showOrWatch(ctx, func(ctx context.Context) (answer, error) { return c.deadAnswer(ctx, cl, q) })
+	}
 	return c.showOrWatch(ctx, func(ctx context.Context) (answer, error) {
-		jobs, err := gather(ctx, cl, "/v1/jobs", q, func(j task.JobView) bool { return labelled(c.opt.selector, j.Labels) })
+		jobs, err := c.listJobs(ctx, cl, q, limit)
 		if err != nil {
 			return answer{}, c.explainDoor(err)
 		}
-		jobs.Kind = "JobList"
 		a := answer{value: jobs, items: anys(jobs.Items), table: jobTable(jobs.Items), wide: wideJobTable(jobs.Items)}
 		for _, j := range jobs.Items {
 			a.names = append(a.names, string(j.ID))
 		}
 		if len(jobs.Items) == 0 {
 			a.foot = []string{"No jobs. Hand one in: lanjobs submit job.yaml"}
-			if len(q) > 0 || len(c.opt.selector) > 0 {
+			if len(q) > 0 {
 				a.foot = []string{"No such jobs. All: lanjobs ls"}
 			}
 		}
 		return a, nil
 	})
+}
+
+// lsQuery is what the flags ask for.
+func (c *call) lsQuery() (url.Values, error) {
+	q := url.Values{}
+	for _, name := range []string{"state", "queue", "name", "since", "until"} {
+		if v := c.flags.String(name); v != "" {
+			q.Set(name, v)
+		}
+	}
+	for _, word := range strings.Split(q.Get("state"), ",") {
+		if _, err := oneOf("--state", orElse(word, jobStates[0]), jobStates); err != nil {
+			return nil, usage(c.path, "%v", err)
+		}
+	}
+	if c.flags.Bool("dead") && q.Has("state") {
+		return nil, usage(c.path, "--dead lists shards, --state jobs: give one.")
+	}
+	for _, text := range c.flags.StringSlice("label") {
+		more, err := parseSelector(text)
+		if err != nil {
+			return nil, usage(c.path, "--label: %v", err)
+		}
+		c.opt.selector = append(c.opt.selector, more...)
+	}
+	var conditions []string
+	for _, r := range c.opt.selector {
+		conditions = append(conditions, r.String())
+	}
+	if len(conditions) > 0 {
+		q.Set("label", strings.Join(conditions, ","))
+	}
+	return q, nil
+}
+
+// errEnough ends the turning of pages.
+var errEnough = errors.New("enough")
+
+// listJobs gathers jobs, at most limit if that is not 0.
+func (c *call) listJobs(ctx context.Context, cl *client, q url.Values, limit int) (task.List[task.JobView], error) {
+	var items []task.JobView
+	index, err := pages(ctx, cl, "/v1/jobs", q, func(j task.JobView) error {
+		if labelled(c.opt.selector, j.Labels) {
+			items = append(items, j)
+		}
+		if limit > 0 && len(items) == limit {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return list("JobList", index, items), err
 }
 
 var jobHead = []string{"JOB", "ID", "STATE", "DONE", "RUN", "WAIT", "DEAD", "AGE", "NOTE"}

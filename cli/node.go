@@ -135,6 +135,9 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 	add("id", string(n.ID))
 	add("system", n.OS+"/"+n.Arch)
 	add("version", n.Version)
+	if n.Limits != "" {
+		add("limits", n.Limits) // of memory and cpu in job files
+	}
 	if n.Since != nil {
 		add("since", stamp(*n.Since, c.clock.Wall()))
 	}

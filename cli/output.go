@@ -19,6 +19,7 @@ type answer struct {
 	table table    // for table
 	wide  table    // for wide; the zero value = as table
 	more  []table  // below it
+	gap   bool     // an empty line between tables
 	foot  []string // lines below it
 }
 
@@ -52,7 +53,10 @@ func (c *call) frame(a answer) []string {
 	for _, l := range a.head {
 		lines = append(lines, s.text(l))
 	}
-	for _, t := range c.tablesOf(a) {
+	for i, t := range c.tablesOf(a) {
+		if a.gap && i > 0 {
+			lines = append(lines, "")
+		}
 		lines = append(lines, s.lines(t)...)
 	}
 	for _, l := range a.foot {

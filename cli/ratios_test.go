@@ -36,25 +36,48 @@ func TestRatios(t *testing.T) {
 	fmt.Printf("%-62s %12s %12s   %s\n", "what", "reached", "to reach", "limited by")
 	row := func(what, reached, want, by string) { fmt.Printf("%-62s %12s %12s   %s\n", what, reached, want, by) }
 
-	three := b.cluster(256, true)
-	row("lives of single no-op jobs per bare bbolt commit", ratio(b.singleJobs(three, 6000)/commits), "8", "HTTP and JSON per submit, three replicas on these processors")
-	row("lives of no-op shards of a sharded job per bare bbolt commit", ratio(b.shards(three, 200_000)/commits), "30", "messages and applies on these processors")
-	grant, hand := b.failovers(three, 10)
-	row("next grant after SIGKILL of the leader, median of 10", ms(grant), "1500 ms", "election time-out 500 ms, twice")
-	row("planned hand-over of leadership, to the next grant", ms(hand), "100 ms", "workers' next polls")
-	three.stop()
-
-	real := b.cluster(runtime.NumCPU(), false)
-	row("submit to first line of the task, idle cluster, in commits", ratio(b.firstLine(real, 20).Seconds()*commits), "20", "submit, grant, start of a process")
-	cpu, mem, wrote := b.idle(real, 20*time.Second)
-	row("idle three-node cluster: log entries in 20 s", strconv.Itoa(wrote), "0", "")
-	row("idle three-node cluster: leader's share of a processor", fmt.Sprintf("%.1f %%", cpu*100), "4 %", "heartbeats and pings")
-	row("idle three-node cluster: leader's memory", fmt.Sprintf("%d MB", mem), "40 MB", "")
-	real.stop()
-
-	one := b.alone()
-	row("real commands on one node, against fork-exec-wait", fmt.Sprintf("%.0f %%", 100*b.commands(one, 2000)/b.bareExecs()), "50 %", "guard, logs, records of each attempt")
-	one.stop()
+	for _, part := range []struct {
+		name string
+		run  func()
+	}{
+		{"jobs", func() {
+			three := b.cluster(benchSlots(), true)
+			defer three.stop()
+			rate, cost := three.cost(20_000, func() float64 { return b.singleJobs(three, 20_000) })
+			row("lives of single no-op jobs per bare bbolt commit", ratio(rate/commits), "8", "processors: "+cost+" of them per job, in all three nodes")
+		}},
+		{"shards", func() {
+			three := b.cluster(benchSlots(), true)
+			defer three.stop()
+			rate, cost := three.cost(200_000, func() float64 { return b.shards(three, 200_000) })
+			row("lives of no-op shards of a sharded job per bare bbolt commit", ratio(rate/commits), "30", "processors: "+cost+" of them per shard, in all three nodes")
+		}},
+		{"leaders", func() {
+			three := b.cluster(benchSlots(), true)
+			defer three.stop()
+			grant, hand := b.failovers(three, 10)
+			row("next grant after SIGKILL of the leader, median of 10", ms(grant), "1500 ms", "election time-out 500 ms, twice")
+			row("planned hand-over of leadership, to the next grant", ms(hand), "100 ms", "workers' next polls")
+		}},
+		{"idle", func() {
+			real := b.cluster(runtime.NumCPU(), false)
+			defer real.stop()
+			row("submit to first line of the task, idle cluster, in commits", ratio(b.firstLine(real, 20).Seconds()*commits), "20", "submit, grant, start of a process")
+			cpu, mem, wrote := b.idle(real, 20*time.Second)
+			row("idle three-node cluster: log entries in 20 s", strconv.Itoa(wrote), "0", "")
+			row("idle three-node cluster: leader's share of a processor", fmt.Sprintf("%.1f %%", cpu*100), "4 %", "heartbeats and pings")
+			row("idle three-node cluster: leader's memory", fmt.Sprintf("%d MB", mem), "40 MB", "")
+		}},
+		{"commands", func() {
+			one := b.alone()
+			defer one.stop()
+			row("real commands on one node, against fork-exec-wait", fmt.Sprintf("%.0f %%", 100*b.commands(one, 2000)/b.bareExecs()), "50 %", "guard, logs, records of each attempt")
+		}},
+	} {
+		if only := os.Getenv("LANJOBS_BENCH"); only == "" || strings.Contains(only, part.name) {
+			part.run()
+		}
+	}
 }
 
 func ratio(v float64) string    { return fmt.Sprintf("%.1f", v) }
@@ -179,7 +202,11 @@ func (b *bench) run(args ...string) string {
 
 func (b *bench) until(what string, limit time.Duration, ok func() bool) {
 	b.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(2 * time.Millisecond) {
+	pause := min(2*time.Millisecond, limit)
+	if limit > time.Minute {
+		pause = 25 * time.Millisecond // a long load: asking must not be part of it
+	}
+	for end := time.Now().Add(limit); !ok(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			b.t.Fatalf("%s: not within %s", what, limit)
 		}
@@ -455,3 +482,27 @@ func (b *bench) commands(c *benchCluster, n int) float64 {
 	b.until("all commands done", 5*time.Minute, func() bool { return b.job(node, id).State.Final() })
 	return float64(n) / time.Since(start).Seconds()
 }
+
+// cost measures f, and how much processor time of the nodes each of its n lives took.
+func (c *benchCluster) cost(n int, f func() float64) (rate float64, perLife string) {
+	used := func() (all time.Duration) {
+		for _, n := range c.nodes {
+			all += cpuTime(n.cmd.Process.Pid)
+		}
+		return all
+	}
+	before := used()
+	if os.Getenv("LANJOBS_PPROF") != "" {
+		time.AfterFunc(time.Second, func() {
+			for _, n := range c.nodes {
+				n.signal0(syscall.SIGUSR2)
+			}
+		})
+	}
+	rate = f()
+	return rate, fmt.Sprintf("%d µs", ((used() - before) / time.Duration(n)).Microseconds())
+}
+
+func benchSlots() int { n, _ := strconv.Atoi(os.Getenv("SLOTS")); return max(n, 256) }
+
+func (n *benchNode) signal0(s syscall.Signal) { _ = n.cmd.Process.Signal(s) }

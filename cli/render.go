@@ -94,15 +94,15 @@ func state(word string) cell { return cell{word, stateStyle(word)} }
 
 func stateStyle(word string) style {
 	switch word {
-	case "succeeded", "ready", "healthy", "partial":
+	case "succeeded", "ready", "healthy", "partial", "active":
 		return green
-	case "failed", "silent", "no_leader", "dead":
+	case "failed", "silent", "no_leader", "dead", "expired", "invalid":
 		return red
 	case "running", "assigned", "open":
 		return cyan
-	case "pending", "waiting", "backoff", "draining", "degraded", "standby":
+	case "pending", "waiting", "backoff", "draining", "degraded", "standby", "paused", "full":
 		return yellow
-	case "cancelled", "left", "skipped":
+	case "cancelled", "left", "skipped", "over":
 		return grey
 	}
 	return plain

@@ -91,6 +91,10 @@ func (c *call) runSpec() (*task.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if specs[0].Schedule != nil {
+		c.say("lanjobs: the schedule of %s is left out: this is one run, now.", c.args[0])
+		specs[0].Schedule = nil
+	}
 	return specs[0], nil
 }
 

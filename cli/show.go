@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -16,10 +17,14 @@ func showRow() *command {
 	return &command{
 		name: "show", operands: "JOB[/STAGE/N]", min: 1, max: 1,
 		short: "one job in full; why it waits, machine by machine",
+		long: `  lanjobs show score --why        what keeps it from running, and what would change it
+  lanjobs show score --dead       its dead shards by their error, and how to run them again
+  lanjobs show score/main/3,10-19 --attempts`,
 		takes: takesNode | takesOutput | takesWatch,
 		flags: []urfave.Flag{
 			&urfave.BoolFlag{Name: "shards", Usage: "its shards, alike ones in one row"},
 			&urfave.BoolFlag{Name: "attempts", Usage: "each attempt, and how it ended"},
+			&urfave.BoolFlag{Name: "dead", Usage: "its dead shards, grouped by their error"},
 			&urfave.BoolFlag{Name: "why", Usage: "why something does not run, machine by machine"},
 		},
 		run: runShow,
@@ -32,13 +37,13 @@ func runShow(ctx context.Context, c *call) error {
 		return usage(c.path, "%v", err)
 	}
 	modes := 0
-	for _, name := range []string{"shards", "attempts", "why"} {
+	for _, name := range []string{"shards", "attempts", "dead", "why"} {
 		if c.flags.Bool(name) {
 			modes++
 		}
 	}
 	if modes > 1 {
-		return usage(c.path, "--shards, --attempts and --why are three views: choose one.")
+		return usage(c.path, "--shards, --attempts, --dead and --why are views: choose one.")
 	}
 	cl, err := c.ask(ctx)
 	if err != nil {
@@ -56,6 +61,8 @@ func runShow(ctx context.Context, c *call) error {
 		switch {
 		case c.flags.Bool("attempts"):
 			return c.attemptAnswer(ctx, cl, job, ref)
+		case c.flags.Bool("dead"):
+			return c.deadOfJob(ctx, cl, job)
 		case c.flags.Bool("why"):
 			return c.whyAnswer(ctx, cl, job, ref)
 		case c.flags.Bool("shards"), ref.Stage != "":
@@ -85,26 +92,76 @@ func (c *call) jobAnswer(j *task.JobView) answer {
 	if j.Ended != nil {
 		add("ended", stamp(*j.Ended, now)+" after "+length(runSeconds(j)))
 	}
-	add("queue", fmt.Sprintf("%s, priority %d", j.Queue, j.Priority))
+	if j.Schedule != "" {
+		of := "run of " + j.Schedule
+		if j.ScheduledFor != nil {
+			of += " for " + stamp(*j.ScheduledFor, now)
+		}
+		add("schedule", of)
+	}
+	queue := fmt.Sprintf("%s, priority %d", j.Queue, j.Priority)
+	switch {
+	case j.Position == 1:
+		queue += ", next in it"
+	case j.Position > 1:
+		queue += fmt.Sprintf(", %d jobs go first", j.Position-1)
+	}
+	add("queue", queue)
+	add("run time", runTimeText(j))
 	add("key", j.Key)
 	add("labels", labelText(j.Labels))
 	add("reason", j.Reason)
 	add("note", jobNote(j))
 	t := table{head: []string{"STAGE", "STATE", "DONE", "RUN", "WAIT", "RETRY", "DEAD", "NEEDS"}}
+	timed := len(j.Stages) > 1 && j.P99Seconds != nil
+	if timed {
+		t.head = slices.Insert(t.head, 7, "P50", "P99", "TIMEOUT", "SUGGESTED")
+	}
 	for _, st := range j.Stages {
 		n := st.Shards
-		t.rows = append(t.rows, []cell{{text: st.Name}, state(st.State), {text: fmt.Sprintf("%d/%d", n.Succeeded, n.Total)},
+		row := []cell{{text: st.Name}, state(st.State), {text: fmt.Sprintf("%d/%d", n.Succeeded, n.Total)},
 			{text: itoa(n.Running + n.Assigned)}, {text: itoa(n.Pending + n.Waiting - n.Backoff)}, {text: itoa(n.Backoff)}, {text: itoa(n.Failed)},
-			{text: strings.Join(st.Needs, ",")}})
+			{text: strings.Join(st.Needs, ",")}}
+		if timed {
+			row = slices.Insert(row, 7, cells(longer(st.P50Seconds), longer(st.P99Seconds), timeoutText(st.TimeoutSeconds), longer(st.SuggestedTimeout))...)
+		}
+		t.rows = append(t.rows, row)
 	}
 	return answer{value: j, names: []string{string(j.ID)}, head: append(head, ""), table: t, foot: nextSteps(j)}
+}
+
+// runTimeText is how long shards took, and for a job of one stage the timeout that follows from it (R30).
+func runTimeText(j *task.JobView) string {
+	if j.P50Seconds == nil || j.P99Seconds == nil {
+		return ""
+	}
+	text := fmt.Sprintf("P50 %s, P99 %s", length(*j.P50Seconds), length(*j.P99Seconds))
+	if len(j.Stages) == 1 && j.SuggestedTimeout != nil {
+		text += fmt.Sprintf("; timeout %s, suggested %s (2 to 3 times P99)", timeoutText(j.Stages[0].TimeoutSeconds), length(*j.SuggestedTimeout))
+	}
+	return text
+}
+
+func timeoutText(seconds float64) string {
+	if seconds == 0 {
+		return "none"
+	}
+	return length(seconds)
+}
+
+// longer is length, or "-".
+func longer(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return length(*seconds)
 }
 
 // nextSteps names the commands that fit the job's state.
 func nextSteps(j *task.JobView) []string {
 	switch {
 	case j.State == task.JobFailed:
-		return []string{"", fmt.Sprintf("how it failed: lanjobs show %s --attempts · again: lanjobs retry %s --dead", j.ID, j.ID)}
+		return []string{"", fmt.Sprintf("how it failed: lanjobs show %s --dead · again: lanjobs retry %s --dead", j.ID, j.ID)}
 	case !j.State.Final() && j.Shards.Running+j.Shards.Assigned == 0:
 		return []string{"", fmt.Sprintf("why it waits: lanjobs show %s --why", j.ID)}
 	case !j.State.Final():

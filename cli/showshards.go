@@ -24,6 +24,7 @@ func (c *call) shardAnswer(ctx context.Context, cl *client, job *task.JobView, r
 	byKey := map[string]*shardGroup{}
 	var items []task.ShardView
 	keep := c.machine() || c.opt.output == "name"
+	wide := c.opt.output == "wide"
 	q := shardQuery(ref)
 	q.Set("why", "1")
 	err := eachShard(ctx, cl, job.ID, q, func(v task.ShardView) error {
@@ -32,6 +33,9 @@ func (c *call) shardAnswer(ctx context.Context, cl *client, job *task.JobView, r
 			return nil
 		}
 		row := shardRow(v)
+		if wide {
+			row = append(row, cell{text: pieceText(v)})
+		}
 		key := v.Stage + "\x00" + rowText(row)
 		g := byKey[key]
 		if g == nil {
@@ -46,6 +50,9 @@ func (c *call) shardAnswer(ctx context.Context, cl *client, job *task.JobView, r
 		return answer{}, c.explainDoor(err)
 	}
 	a := answer{value: list("ShardList", 0, items), items: anys(items), table: table{head: shardHead}}
+	if wide {
+		a.table.head = append(slices.Clone(shardHead), "PIECE")
+	}
 	for _, v := range items {
 		a.names = append(a.names, fmt.Sprintf("%s/%s/%d", job.ID, v.Stage, v.Shard))
 	}
@@ -68,7 +75,10 @@ func rowText(row []cell) string {
 func shardRow(v task.ShardView) []cell {
 	s := state(v.State)
 	switch v.State {
-	case "succeeded", "cancelled", "waiting":
+	case "succeeded", "cancelled", "waiting", "skipped":
+		if v.Skipped != "" {
+			return append([]cell{s}, cells("", "", "", "", "not run again: its key had succeeded in "+string(v.Skipped))...)
+		}
 		return append([]cell{s}, cells("", "", "", "", "")...)
 	case "pending":
 		return append([]cell{s}, cells("-", "-", "-", checkpointText(v), v.Why)...)
@@ -89,6 +99,19 @@ func shardRow(v task.ShardView) []cell {
 		left = length(*v.LeaseSeconds)
 	}
 	return append([]cell{s}, cells(orElse(v.NodeName, "-"), itoa(v.Attempt), left, checkpointText(v), v.Progress)...)
+}
+
+// pieceText is what a shard works on: its item, its range (the end exclusive), the machine it is for.
+func pieceText(v task.ShardView) string {
+	switch {
+	case v.Range != nil:
+		return fmt.Sprintf("%d-%d", v.Range.Start, v.Range.End)
+	case v.Item != "":
+		return v.Item
+	case v.Pinned != "":
+		return "only on " + orElse(v.NodeName, string(v.Pinned))
+	}
+	return ""
 }
 
 // attemptsText is how many of the attempts allowed are used up.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -23,7 +24,9 @@ func submitRow() *command {
 		name: "submit", operands: "FILE…|-", min: 1, max: -1,
 		short: "hand in jobs; prints their ids",
 		long: `Standard output is the id of each job and nothing else, hints go to standard error: id=$(lanjobs submit job.yaml).
-All files are checked before the first one is handed in. Without a node on this machine one is started in the background
+A file with the key schedule makes a schedule, or changes the one of its name; its name is printed instead, and when it runs next.
+All files are checked before the first one is handed in; several go in one request, each by itself: one that the cluster refuses
+holds no other up. Without a node on this machine one is started in the background
 ("this machine only": no network); --no-start refuses instead.`,
 		takes: takesNode | takesOutput | takesWait | takesDryRun,
 		flags: []urfave.Flag{
@@ -46,6 +49,9 @@ func runSubmit(ctx context.Context, c *call) error {
 		}
 		specs[0].IdempotencyKey = key
 	}
+	if c.opt.wait && slices.ContainsFunc(specs, func(s *task.Spec) bool { return s.Schedule != nil }) {
+		return usage(c.path, "--wait waits for a job; a job file with the key schedule makes none yet. Run it now: lanjobs schedule trigger NAME --wait")
+	}
 	if c.opt.dryRun {
 		return c.dryRun(ctx, specs)
 	}
@@ -60,22 +66,18 @@ func runSubmit(ctx context.Context, c *call) error {
 	return c.followToEnd(ctx, cl, ids, eventCursor{})
 }
 
-// submitAll hands jobs in one after another. What was accepted before one is refused is shown all the same.
+// submitAll hands jobs in, and shows what was accepted also when others were refused.
 func (c *call) submitAll(ctx context.Context, cl *client, specs []*task.Spec) ([]task.JobID, error) {
 	var ids []task.JobID
 	var replies []task.SubmitReply
-	var fault error
-	for _, spec := range specs {
-		reply, err := submitSpec(ctx, cl, spec, false)
-		if err != nil {
-			fault = c.explainDoor(err)
-			break
+	use := func(r *task.SubmitReply) error {
+		if r.ID != "" {
+			ids = append(ids, r.ID)
 		}
-		ids, replies = append(ids, reply.ID), append(replies, *reply)
-		if err := c.showSubmitted(reply); err != nil {
-			return ids, err
-		}
+		replies = append(replies, *r)
+		return c.showSubmitted(r)
 	}
+	fault := c.handIn(ctx, cl, specs, use)
 	if c.machine() && len(replies) > 0 {
 		if err := c.show(answer{value: oneOrList("SubmitList", replies)}); err != nil {
 			return ids, err
@@ -176,11 +178,13 @@ func submitSpec(ctx context.Context, cl *client, spec *task.Spec, dry bool) (*ta
 // showSubmitted prints the id, and what a person should know about the job on standard error.
 func (c *call) showSubmitted(r *task.SubmitReply) error {
 	if !c.machine() {
-		if _, err := fmt.Fprintln(c.stdout, r.ID); err != nil {
+		if _, err := fmt.Fprintln(c.stdout, orElse(string(r.ID), r.Schedule)); err != nil {
 			return err
 		}
 	}
 	switch {
+	case r.Schedule != "":
+		c.saidScheduled(r)
 	case r.Existed:
 		c.say("lanjobs: %s was submitted before with this key; this is the same job. Its state: lanjobs show %s", r.Name, r.ID)
 	case r.Note != "":
@@ -189,6 +193,22 @@ func (c *call) showSubmitted(r *task.SubmitReply) error {
 		c.say("%s is on its way. Follow it: lanjobs logs %s -f · its state: lanjobs show %s", r.Name, r.ID, r.ID)
 	}
 	return nil
+}
+
+// saidScheduled tells when a job with a schedule runs, and what may keep it from that.
+func (c *call) saidScheduled(r *task.SubmitReply) {
+	verb := "is scheduled"
+	if r.Existed {
+		verb = "was there before and is now as in this file"
+	}
+	next := "it has no further time"
+	if r.Next != nil {
+		next = fmt.Sprintf("next %s (%s here, in %s)", r.Next.Local, localTime(r.Next.Due), short(r.Next.Due.Sub(c.clock.Wall()).Seconds()))
+	}
+	c.say("lanjobs: %s %s: %s. Its times: lanjobs schedule show %s", r.Schedule, verb, next, r.Schedule)
+	if r.Note != "" {
+		c.say("lanjobs: %s, but %s.", r.Schedule, strings.TrimRight(r.Note, "."))
+	}
 }
 
 func submittedBut(r *task.SubmitReply) string {

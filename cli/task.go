@@ -22,6 +22,8 @@ func taskGroup() *group {
 		{name: "checkpoint", operands: "[get]", max: 1, short: "save standard input; get: print the last accepted one", run: inTask(taskCheckpoint)},
 		{name: "progress", operands: "DONE", min: 1, max: 1, short: "tell people how far it is: 40% or 3/10", run: inTask(taskProgress),
 			flags: []urfave.Flag{&urfave.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "what it is at: `TEXT`"}}},
+		{name: "range", short: "what this shard works on, START END (end not included); say how far it is", run: inTask(taskRange),
+			flags: []urfave.Flag{&urfave.Int64Flag{Name: "cursor", Usage: "nothing from `N` on is begun; the later part may go to another machine"}}},
 		{name: "lease", short: "whether the lease still holds, as JSON", run: inTask(taskLease), flags: []urfave.Flag{need()}},
 		{name: "output", operands: "NAME VALUE", min: 2, max: 2, short: "register an output for later stages", run: inTask(taskOutput)},
 		{name: "input", operands: "STAGE.NAME", min: 1, max: 1, short: "an output of an earlier stage, one line per shard", run: inTask(taskInput)},
@@ -80,6 +82,19 @@ func taskCheckpoint(ctx context.Context, c *call, t *runner.TaskClient) error {
 
 func taskProgress(ctx context.Context, c *call, t *runner.TaskClient) error {
 	return t.Progress(ctx, c.args[0], c.flags.String("message"))
+}
+
+func taskRange(ctx context.Context, c *call, t *runner.TaskClient) error {
+	ask := t.Range
+	if c.flags.IsSet("cursor") {
+		ask = func(ctx context.Context) (task.ShardRange, error) { return t.SetCursor(ctx, c.flags.Int64("cursor")) }
+	}
+	now, err := ask(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.stdout, now.Start, now.End)
+	return err
 }
 
 func taskLease(ctx context.Context, c *call, t *runner.TaskClient) error {

@@ -5,12 +5,10 @@ func tree() *group {
 	return &group{
 		name: "lanjobs", short: "run jobs on the machines of a small network",
 		commands: []*command{
-			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(),
+			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(), pauseRow(), resumeRow(), priorityRow(),
 			initRow(), joinRow(), leaveRow(), statusRow(), serveRow(),
 			helpRow(), completionRow(), versionRow(), completeRow(),
 			later("approve", "pairing by a code", `Use a token instead: lanjobs token create`),
-			later("schedule", "jobs that run at set times", `Use cron to call "lanjobs submit" until then.`),
-			later("queue", "limits and balance of queues", ""),
 			later("alerts", "alerts and where they are sent", `lanjobs status and lanjobs events show what is wrong.`),
 			later("ui", "the dashboard", `lanjobs status --watch shows the cluster.`),
 			later("backup", "backup and restore", ""),
@@ -20,7 +18,7 @@ func tree() *group {
 			later("doctor", "checks of a machine and its network", ""),
 			later("man", "the manual page", `lanjobs help and lanjobs COMMAND --help say the same.`),
 		},
-		groups: []*group{tokenGroup(), nodeGroup(), taskGroup()},
+		groups: []*group{tokenGroup(), nodeGroup(), scheduleGroup(), queueGroup(), taskGroup()},
 	}
 }
 
@@ -30,7 +28,7 @@ var sections = []struct {
 	names []string
 }{
 	{"start", []string{"init", "join", "token", "leave"}},
-	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry"}},
+	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry", "pause", "resume", "priority", "schedule", "queue"}},
 	{"cluster", []string{"status", "node", "events"}},
 	{"system", []string{"serve", "task"}},
 	{"more", []string{"help", "completion", "version"}},
