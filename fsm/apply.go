@@ -49,6 +49,9 @@ func (s *State) emit(e task.Event) {
 }
 
 func (s *State) append(e task.Event) {
+	if s.out == nil {
+		s.out = make([]task.Event, 0, 8) // a few commands' worth: an event is large to copy
+	}
 	e.Index, e.N, e.Clock, e.Wall = s.Index, len(s.out), s.Clock, s.Wall
 	s.out = append(s.out, e)
 }

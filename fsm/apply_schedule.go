@@ -36,6 +36,7 @@ func (c *SubmitJob) applySchedule(s *State, spec *Spec) Result {
 	if !found {
 		sc := &Schedule{Name: strings.Clone(spec.Name), Spec: spec, By: by, Created: s.Wall, LastDue: s.Wall, Paused: spec.Schedule.Paused}
 		s.schedules = slices.Insert(s.schedules, i, sc)
+		s.scheduleChanges++
 	} else {
 		sc, old := s.mutSchedule(i), s.schedules[i].Spec
 		if was, is := *old.Schedule, *spec.Schedule; was != is {
@@ -92,6 +93,7 @@ func (c *SetSchedule) apply(s *State) Result {
 		s.queueNamed(sc.Spec.Queue).users--
 		s.dropSpec(sc.Spec)
 		s.schedules = slices.Delete(s.schedules, i, i+1)
+		s.scheduleChanges++
 	default:
 		return refuse(task.ErrInvalid, "", "unknown act %q on a schedule", clip(string(c.Action), maxIDLength))
 	}

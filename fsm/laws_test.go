@@ -10,7 +10,7 @@ import (
 // probes runs random histories and gives f a state with one more command, which f applies alone: same clock, same wall
 // clock, same index, so that whatever differs afterwards is the command's doing.
 func probes(t *testing.T, f func(w *world, c Command, apply func() (Result, []task.Event))) {
-	for seed := range int64(8) {
+	for seed := range int64(10) {
 		w := &world{chooser: seeded(seed), s: New()}
 		for i := range 300 {
 			b := w.batch()

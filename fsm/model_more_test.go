@@ -65,35 +65,40 @@ func (m *model) failGone(id task.JobID) {
 		if c, _ := j.class(i); c != "open" || !st.opened {
 			continue
 		}
+		gone := false
 		for k, sh := range st.shards {
 			if sh.state == "pending" && m.pinGone(st, k) {
-				sh.state, sh.due = "dead", 0
+				sh.state, sh.due, gone = "dead", 0, true
 			}
+		}
+		if gone {
+			j.failFast(i)
 		}
 	}
 	m.progress(id)
 }
 
-// progress does what follows from the shards by itself: stages open, and stop once they cannot succeed.
+// progress opens the stages whose time has come.
 func (m *model) progress(id task.JobID) {
 	j := m.jobs[id]
 	for i := range j.stages {
-		st, success := &j.stages[i], j.spec.Stages[i].Success
-		if c, _ := j.class(i); c != "open" {
-			continue
-		}
-		if !st.opened {
+		st := &j.stages[i]
+		if c, _ := j.class(i); c == "open" && !st.opened {
 			st.opened = true
 			m.open(id, i)
 		}
-		lost := st.count(func(sh *mShard) bool { return sh.state == "dead" || sh.state == "cancelled" })
-		if c, _ := j.class(i); c == "open" && success.FailFast && !j.cancelling && !st.stopping &&
-			st.count(func(sh *mShard) bool { return sh.state == "dead" }) > 0 && len(st.shards)-lost < success.Needed(len(st.shards)) {
-			st.stopping = true
-			for _, sh := range st.shards {
-				if sh.state == "pending" {
-					sh.state, sh.due = "cancelled", 0
-				}
+	}
+}
+
+// failFast stops a stage when a shard of it has died and it cannot succeed any more. A person may retry some of such a stage.
+func (j *mJob) failFast(i int) {
+	st, success := &j.stages[i], j.spec.Stages[i].Success
+	lost := st.count(func(sh *mShard) bool { return sh.state == "dead" || sh.state == "cancelled" })
+	if c, _ := j.class(i); c == "open" && success.FailFast && !j.cancelling && !st.stopping && len(st.shards)-lost < success.Needed(len(st.shards)) {
+		st.stopping = true
+		for _, sh := range st.shards {
+			if sh.state == "pending" {
+				sh.state, sh.due = "cancelled", 0
 			}
 		}
 	}
@@ -121,6 +126,7 @@ func (m *model) open(id task.JobID, i int) {
 		ref := task.ShardRef{Job: id, Stage: i, Shard: k}
 		if sh.state == "pending" && !m.skipKnown(ref) && m.pinGone(st, k) {
 			sh.state, sh.due = "dead", 0
+			defer j.failFast(i)
 		}
 	}
 }

@@ -269,6 +269,9 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 	if sh.state != "pending" || sh.due == m.clock {
 		sh.due = 0
 	}
+	if sh.state == "dead" {
+		j.failFast(ref.Stage)
+	}
 }
 
 // settle notes which jobs have come to an end.

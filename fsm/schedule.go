@@ -40,6 +40,9 @@ const recentRuns = 10
 // Schedules gives all schedules, sorted by name.
 func (s *State) Schedules() []*Schedule { return s.schedules }
 
+// ScheduleChanges is a number that is another one after any schedule was changed, made or removed. It is derived.
+func (s *State) ScheduleChanges() uint64 { return s.scheduleChanges }
+
 // Schedule finds a schedule, nil if there is none of that name.
 func (s *State) Schedule(name string) *Schedule {
 	if i, found := s.scheduleAt(name); found {
@@ -56,5 +59,6 @@ func (s *State) scheduleAt(name string) (int, bool) {
 func (s *State) mutSchedule(i int) *Schedule {
 	clone := *s.schedules[i]
 	s.schedules[i] = &clone
+	s.scheduleChanges++
 	return &clone
 }

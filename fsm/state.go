@@ -34,15 +34,18 @@ type State struct {
 	leases    map[task.Token]*Lease
 	held      []map[task.Token]*Lease // by node place
 	booked    map[int32]Booked        // by node place
-	waits     waitHeap
-	expiries  ledHeap          // jobs with a start_within or deadline, by when it passes on Led
-	runs      map[string][]int // schedule -> its unfinished jobs, ascending
-	keyAt     map[string]int   // shard key -> place in keys
-	keyEnds   ledHeap          // places in keys, by when they end on Led
-	due       task.Instant     // no lease deadline lies before it
-	live      int              // jobs that are not final
-	shards    int              // of all jobs
-	weight    int64            // bytes of specs, of all jobs' records and of shard keys
+
+	scheduleChanges uint64
+
+	waits    waitHeap
+	expiries ledHeap          // jobs with a start_within or deadline, by when it passes on Led
+	runs     map[string][]int // schedule -> its unfinished jobs, ascending
+	keyAt    map[string]int   // shard key -> place in keys
+	keyEnds  ledHeap          // places in keys, by when they end on Led
+	due      task.Instant     // no lease deadline lies before it
+	live     int              // jobs that are not final
+	shards   int              // of all jobs
+	weight   int64            // bytes of specs, of all jobs' records and of shard keys
 
 	out      []task.Event // of the batch being applied
 	released releaseGroup // not yet in out

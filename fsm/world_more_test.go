@@ -9,7 +9,7 @@ import (
 // shape gives a stage one of the ways to get its shards, now and then.
 func (w *world) shape(spec *task.Spec, st *task.StageSpec) {
 	st.Success.FailFast = w.one(4)
-	switch w.Intn(14) {
+	switch w.Intn(15) {
 	case 0, 1:
 		if len(st.Needs) > 0 {
 			st.Shards, st.ShardsFrom = 0, st.Needs[0]+"."+pick(w, "a", "b")
@@ -19,7 +19,7 @@ func (w *world) shape(spec *task.Spec, st *task.StageSpec) {
 		if w.one(3) {
 			st.Require = []task.Requirement{{Label: "z", Op: task.OpExists}}
 		}
-	case 3, 4:
+	case 3, 4, 6, 7:
 		st.Range = &task.RangeSpec{Start: int64(w.Intn(3)), Size: int64(1 + w.Intn(20))}
 		st.Range.End = st.Range.Start + int64(1+w.Intn(30))
 		st.Shards = int(st.Range.Shards())
@@ -96,8 +96,13 @@ func (w *world) set() Command {
 func (w *world) split() Command {
 	g := w.held()
 	for _, h := range w.grants[max(len(w.grants)-30, 0):] { // one with a range, if there is one
-		if j := w.s.Job(h.ref.Job); j != nil && w.s.Lease(h.token) != nil && j.Spec.Stages[h.ref.Stage].Range != nil && !w.one(3) {
-			g = h
+		j := w.s.Job(h.ref.Job)
+		if j == nil || w.s.Lease(h.token) == nil || j.Spec.Stages[h.ref.Stage].Range == nil || w.one(3) {
+			continue
+		}
+		g = h
+		if _, ok := j.Splittable(h.ref.Stage, h.ref.Shard); ok {
+			break
 		}
 	}
 	at := int64(w.Intn(30))

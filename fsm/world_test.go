@@ -116,10 +116,10 @@ var kinds = []struct {
 	{"retry", 3, (*world).retry},
 	{"collect", 1, (*world).collect},
 	{"repeat", 4, (*world).repeat},
-	{"member", 2, (*world).member},
+	{"member", 3, (*world).member},
 	{"fire", 3, (*world).fire},
 	{"set", 3, (*world).set},
-	{"split", 3, (*world).split},
+	{"split", 5, (*world).split},
 }
 
 // command makes one of any kind.
