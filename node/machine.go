@@ -42,6 +42,7 @@ type machine struct {
 	layer       *transport.RaftLayer
 	caller      *transport.Client
 	core        *Core
+	built       atomic.Pointer[Core] // core, for connections that are made before it is there
 	runner      *runner.Runner
 	limits      atomic.Pointer[string] // what the runner says of them, once it is open
 	api         *api.API
@@ -114,6 +115,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err != nil {
 		return m, err
 	}
+	m.built.Store(m.core)
 	m.later(m.core.Close)
 	if m.api, err = m.newAPI(); err != nil {
 		return m, err

@@ -41,6 +41,7 @@ func bareMachine(t *testing.T, cmds ...fsm.Command) *machine {
 		}
 	}
 	m.core = &Core{ledger: l}
+	m.built.Store(m.core)
 	return m
 }
 

@@ -99,7 +99,10 @@ func (m *machine) openNetwork() error {
 }
 
 // removed tells whether a node was removed from the cluster, as far as this member has applied.
-func (m *machine) removed(id task.NodeID) bool { return m.core != nil && m.core.Gone(id) }
+func (m *machine) removed(id task.NodeID) bool {
+	core := m.built.Load()
+	return core != nil && core.Gone(id)
+}
 
 func noNetwork(_ context.Context, id task.NodeID) (net.Conn, error) {
 	return nil, task.NewProblem(task.ErrNoLeader, fmt.Sprintf("this machine belongs to no cluster and cannot reach %s", id), "")
@@ -143,9 +146,7 @@ func (m *machine) openWire() (*wire, error) {
 		Seeds: func() []string { return m.settings.Seeds }, Gone: m.removed, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
 		Changed: func(id task.NodeID, alive bool) {
 			w.saw(id, alive, m.clock.Awake())
-			if m.core != nil {
-				m.core.lookAtSeats()
-			}
+			m.core.lookAtSeats() // gossip runs after everything is built
 		},
 		Clock: m.clock, Log: m.log,
 	})

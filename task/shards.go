@@ -34,7 +34,7 @@ func (r ShardRange) Len() int64 { return max(r.End-r.Start, 0) }
 // Resources are what one attempt is expected to use (R34). They are booked on the machine that runs it, of which a part
 // always stays free.
 type Resources struct {
-	MilliCPU int `json:"milli_cpu,omitempty"` // thousandths of a processor; 0 = DefaultMilliCPU
+	MilliCPU int `json:"milli_cpu,omitempty"` // thousandths of a processor; 0 = not stated: DefaultMilliCPU is booked, nothing is enforced
 	MemoryMB int `json:"memory_mb,omitempty"` // MiB
 	DiskMB   int `json:"disk_mb,omitempty"`   // MiB
 }

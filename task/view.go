@@ -27,9 +27,11 @@ type JobView struct {
 	Paused       bool       `json:"paused,omitempty"`        // nothing new of it starts until it is resumed
 	Schedule     string     `json:"schedule,omitempty"`      // that it is a run of
 	ScheduledFor *time.Time `json:"scheduled_for,omitempty"` // the planned time of that run
-	// Only in the view of one job. Position: how many jobs of its queue have work that goes first, and itself; 0 = nothing of
-	// it waits. P50, P99: of the run times of its shards that succeeded, from grant to end; nil before the first (R30).
-	Position         int      `json:"queue_position,omitempty"`
+	// Only in the view of one job. Ahead is how many jobs of its queue with waiting shards have a higher priority and go first,
+	// Beside how many have the same and share what is free; nil = nothing of it waits. P50, P99: of the run times of its
+	// shards that succeeded, from grant to end; nil before the first (R30).
+	Ahead            *int     `json:"queue_ahead,omitempty"`
+	Beside           *int     `json:"queue_beside,omitempty"`
 	P50Seconds       *float64 `json:"p50_seconds,omitempty"`
 	P99Seconds       *float64 `json:"p99_seconds,omitempty"`
 	SuggestedTimeout *float64 `json:"suggested_timeout_seconds,omitempty"` // 2 to 3 times P99 of its slowest stage

@@ -35,7 +35,7 @@ func TestWhatAPortTakes(t *testing.T) {
 			if err == nil {
 				_ = conn.Close()
 			}
-			to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(try.ip+fmt.Sprint(":", udp.LocalAddr().(*net.UDPAddr).Port)))
+			to := net.UDPAddrFromAddrPort(netip.MustParseAddrPort(try.ip + fmt.Sprint(":", udp.LocalAddr().(*net.UDPAddr).Port)))
 			if !try.want {
 				continue
 			}

@@ -219,19 +219,25 @@ func queueState(qu *fsm.Queue) string {
 	return queueOpen
 }
 
-// position is a job's place among those of its queue that have work waiting: 1 goes next, 0 = nothing of it waits.
-func (v *view) position(j *fsm.Job) int {
+// place counts the other jobs of a job's queue that have work waiting: those of a higher priority go first, those of the same
+// share what is free. nil = nothing of the job waits.
+func (v *view) place(j *fsm.Job) (ahead, beside *int) {
 	if pending, _ := pendingOf(j); pending == 0 || j.Paused || j.State.Final() {
-		return 0
+		return nil, nil
 	}
-	place := 1
+	ahead, beside = new(int), new(int)
 	v.unfinished(func(o *fsm.Job) {
-		if o == j || o.Paused || o.Queue() != j.Queue() || o.Priority < j.Priority || o.Priority == j.Priority && o.Seq > j.Seq {
+		if o == j || o.Paused || o.Queue() != j.Queue() || o.Priority < j.Priority {
 			return
 		}
-		if pending, _ := pendingOf(o); pending > 0 {
-			place++
+		if pending, _ := pendingOf(o); pending == 0 {
+			return
+		}
+		if o.Priority > j.Priority {
+			*ahead++
+		} else {
+			*beside++
 		}
 	})
-	return place
+	return ahead, beside
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestPauseResumeAndPriorityOfAJob(t *testing.T) {
 	c.submit("name: a\nshards: 3\nrun: echo\n")
 	var v task.JobView
 	c.ask("POST", "/v1/jobs/a/pause", "").ok(&v)
-	if !v.Paused || v.Note != "is paused: lanjobs resume j7k3q9" || v.Position != 0 {
+	if !v.Paused || v.Note != "is paused: lanjobs resume j7k3q9" || v.Ahead != nil {
 		t.Errorf("%+v", v)
 	}
 	if toks := c.do(0, &fsm.Grant{Node: "n3", Incarnation: 1, Job: "j7k3q9", Shards: []int{0}})[0].Tokens; toks[0] != 0 {
@@ -95,24 +96,29 @@ func TestPauseResumeAndPriorityOfAJob(t *testing.T) {
 	c.ask("POST", "/v1/jobs/a/pause", "").problem(409, "conflict", "is cancelled")
 }
 
-// TestPositionInTheQueue: higher priority first, then age; other queues and paused jobs do not count.
-func TestPositionInTheQueue(t *testing.T) {
+// TestPlaceInTheQueue: higher priorities go first, the same share; other queues and paused jobs do not count.
+func TestPlaceInTheQueue(t *testing.T) {
 	c := newCluster(t)
 	c.ask("PATCH", "/v1/queues/video", `{}`).ok(nil)
 	for _, text := range []string{"name: a\nrun: echo\n", "name: v\nqueue: video\nrun: echo\n", "name: b\nrun: echo\n", "name: c\npriority: 90\nrun: echo\n", "name: d\nrun: echo\n"} {
 		c.submit(text)
 	}
 	c.ask("POST", "/v1/jobs/b/pause", "").ok(nil)
-	for name, want := range map[string]int{"c": 1, "a": 2, "b": 0, "d": 3, "v": 1} {
+	place := func(name string) string {
 		var v task.JobView
-		if c.get("/v1/jobs/" + name).ok(&v); v.Position != want {
-			t.Errorf("%s is at %d, want %d", name, v.Position, want)
+		if c.get("/v1/jobs/" + name).ok(&v); v.Ahead == nil {
+			return "none"
+		}
+		return fmt.Sprintf("%d %d", *v.Ahead, *v.Beside)
+	}
+	for name, want := range map[string]string{"c": "0 0", "a": "1 1", "b": "none", "d": "1 1", "v": "0 0"} {
+		if got := place(name); got != want {
+			t.Errorf("%s has %s, want %s", name, got, want)
 		}
 	}
-	c.run("n3", c.state.Job("j7k3q9").ID, 0, 0)
-	var v task.JobView
-	if c.get("/v1/jobs/d").ok(&v); v.Position != 2 {
-		t.Errorf("d is at %d after a has ended", v.Position)
+	c.run("n3", "j7k3q9", 0, 0)
+	if got := place("d"); got != "1 0" {
+		t.Errorf("d has %s after a has ended", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func (v *view) job(j *fsm.Job) task.JobView {
 // wholeJob is job with what is too dear for lists.
 func (v *view) wholeJob(j *fsm.Job) task.JobView {
 	out := v.job(j)
-	out.Position = v.position(j)
+	out.Ahead, out.Beside = v.place(j)
 	measured(&out, j)
 	return out
 }

@@ -60,7 +60,7 @@ main/0-2 pi: was admitted but has not started yet [start lanjobs on it]`)
 		t.Errorf("note is %q", j.Note)
 	}
 	c.do(0, &fsm.SetNode{Node: "n3", Action: fsm.NodeDrain})
-	if got := c.why("hello/why"); !strings.Contains(got, "nas: is draining [lanjobs node resume nas]") || !strings.Contains(got, "mini-1: has room (0/8): takes the next shard") {
+	if got := c.why("hello/why"); !strings.Contains(got, "nas: is draining [lanjobs node resume nas]") || !strings.Contains(got, "mini-1: has room (0/8): takes it next") {
 		t.Errorf("%s", got)
 	}
 	c.wantWhy("filler/why", "main/0-1: nas is draining: it is being stopped and runs again elsewhere")
@@ -73,7 +73,7 @@ main/0-2 pi: was admitted but has not started yet [start lanjobs on it]`)
 func TestWhyOfEachState(t *testing.T) {
 	c := newCluster(t)
 	c.submit(transcode)
-	c.wantWhy("transcode/why?stage=merge", "merge/0: waits for segments (0/8)")
+	c.wantWhy("transcode/why?stage=merge", "merge/0: waits for stage segments (0 of 8 shards done)")
 	c.run("n3", "j7k3q9", 0, 0)
 	c.wantWhy("transcode/why?stage=init", "")
 	c.fail("n4", "j7k3q9", 1, 0, 1)

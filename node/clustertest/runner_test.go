@@ -147,14 +147,18 @@ func (p *process) run() {
 		r.kill(p, task.Outcome{End: task.EndExited})
 	}
 	r.mu.Unlock()
-	r.exit(p, <-p.stop)
+	select {
+	case o := <-p.stop:
+		r.exit(p, o)
+	case <-r.ctx.Done(): // a power cut kills without a word
+	}
 }
 
 // save saves a checkpoint, also when it should not: a process does not know that its lease is over.
 func (p *process) save() {
 	r := p.r
 	superseded, late := r.m.c.oracle.superseded(p), p.late()
-	ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.ctx, 2*time.Second) // one that is cut off goes on with its work meanwhile
 	defer cancel()
 	seq, err := r.worker.Checkpoint(ctx, &p.a, []byte{byte(p.step + 1)})
 	if err == nil {

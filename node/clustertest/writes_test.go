@@ -33,7 +33,10 @@ type putOutput struct {
 	unknown  bool // no answer: it may have happened at any time since, or not at all
 }
 
-const putKeys = 2
+const (
+	putKeys  = 2
+	patience = 15 * time.Second // of a writer without an answer
+)
 
 // putState is a job's keys in the model.
 type putState struct {
@@ -67,6 +70,26 @@ type writers struct {
 	repeats int
 }
 
+// some makes a few writes, with pauses in which something may break.
+func (w *writers) some(p *process) {
+	for range 3 {
+		w.write(p)
+		if !p.nap(400 * time.Millisecond) {
+			return
+		}
+	}
+}
+
+// nap waits on the machine's clock; false when it went off.
+func (p *process) nap(d time.Duration) bool {
+	select {
+	case <-p.r.m.clock.After(d):
+		return true
+	case <-p.r.ctx.Done():
+		return false
+	}
+}
+
 // write makes one write and repeats it under its request id until it is answered, as the helper command does.
 func (w *writers) write(p *process) {
 	w.mu.Lock()
@@ -74,6 +97,9 @@ func (w *writers) write(p *process) {
 	id := task.RequestID(fmt.Sprintf("w%d", w.n))
 	in := putInput{key: w.rand.Intn(putKeys), bound: w.rand.Intn(4) > 0}
 	in.ifIs = w.known[in.key]
+	if w.rand.Intn(5) == 0 {
+		in.ifIs = max(in.ifIs, 2) - 2 // what it was a while ago
+	}
 	w.mu.Unlock()
 	var ifVersion *uint64
 	if in.bound {
@@ -81,7 +107,7 @@ func (w *writers) write(p *process) {
 	}
 	called := time.Since(w.start)
 	out := putOutput{unknown: true}
-	for try := 0; try < 10 && out.unknown && p.r.ctx.Err() == nil; try++ {
+	for over := false; !over && out.unknown && p.r.ctx.Err() == nil; over = over || time.Since(w.start)-called > patience {
 		ctx, cancel := context.WithTimeout(p.r.ctx, 2*time.Second)
 		version, err := p.r.worker.StatePut(ctx, &p.a, fmt.Sprint(in.key), []byte(id), ifVersion, id)
 		cancel()
@@ -94,11 +120,12 @@ func (w *writers) write(p *process) {
 				version = v
 			}
 		case errors.Is(err, task.ErrStaleToken):
-			try = 10 // an earlier try may have arrived
+			over = true // an earlier try may have arrived
 		default:
 			w.mu.Lock()
 			w.repeats++
 			w.mu.Unlock()
+			p.nap(200 * time.Millisecond)
 		}
 		w.mu.Lock()
 		w.known[in.key] = max(w.known[in.key], version)
@@ -126,27 +153,33 @@ func TestConditionalWritesHaveOneOrder(t *testing.T) {
 	for seed := range int64(n) {
 		w := &writers{rand: rand.New(rand.NewSource(seed))}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			runWith(t, 3, func(c *cluster) { c.between = w.write }, func(c *cluster) {
+			runWith(t, 3, func(c *cluster) { c.between = w.some }, func(c *cluster) {
 				w.mu.Lock()
 				w.start = time.Now()
 				w.mu.Unlock()
-				id := c.submit("j1", stage("a", 10, 10*task.Second))
+				id := c.submit("j1", stage("a", 6, 10*task.Second))
 				r := rand.New(rand.NewSource(seed))
-				for range 5 {
+				for range 7 {
 					time.Sleep(time.Duration(500+r.Intn(2500)) * time.Millisecond)
 					l := c.leader()
 					if l == nil {
 						continue
 					}
-					if r.Intn(3) == 0 {
-						c.net.Isolate(l.id) // it answers nobody, and does not know yet
+					switch r.Intn(3) {
+					case 0: // it answers nobody, and does not know yet
+						c.net.Isolate(l.id)
 						time.Sleep(3 * time.Second)
 						c.net.Rejoin(l.id)
-						continue
+					case 1: // it hears a worker and commits, and its answers are lost
+						m := c.machines[r.Intn(3)]
+						c.net.CutOneWay(l.id, m.id)
+						time.Sleep(5 * time.Second)
+						c.net.HealLink(l.id, m.id)
+					case 2:
+						l.crash()
+						time.Sleep(time.Duration(r.Intn(3000)) * time.Millisecond)
+						l.start(false)
 					}
-					l.crash()
-					time.Sleep(time.Duration(r.Intn(3000)) * time.Millisecond)
-					l.start(false)
 				}
 				c.untilDone(id, 5*time.Minute)
 			})

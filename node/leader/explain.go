@@ -13,5 +13,5 @@ func (l *Leader) View(s *fsm.State) *plan.View {
 		return nil
 	}
 	presence, _ := t.sessions.offers()
-	return &plan.View{State: s, Now: s.Clock, Self: t.cfg.Self, Nodes: presence}
+	return &plan.View{State: s, Now: s.Clock, Self: t.cfg.Self, Nodes: presence, Lacks: t.lacksNow()}
 }

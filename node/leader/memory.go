@@ -28,6 +28,7 @@ func (t *term) note(s *fsm.State, b *batch, commands []fsm.Command, awake time.D
 			spec := &s.JobBySeq(l.Seq).Spec.Stages[l.Ref.Stage]
 			if o.End == task.EndUnmet {
 				t.lacks.Note(r.Node, spec, o.Message, awake)
+				t.shown.Store(t.lacks.Clone())
 			}
 			b.orders = b.orders || spec.Success.FailFast
 		}
@@ -53,19 +54,13 @@ func (t *term) untilMore() time.Duration {
 	return wait
 }
 
-// Sight is what the running term knows besides the ledger, for plan.Explain: it makes a View of a state that is held still. Get
-// it before the state is held. ok is false when this node does not lead.
-func (l *Leader) Sight() (view func(*fsm.State) *plan.View, ok bool) {
-	t, err := l.current()
-	if err != nil {
-		return nil, false
+// lacksNow gives what is known to be lacking, for who does not hold mu.
+func (t *term) lacksNow() *plan.Lacks {
+	shown := t.shown.Load()
+	if shown == nil {
+		return nil
 	}
-	presence, _ := t.sessions.offers()
-	t.mu.Lock()
-	flight, lacks := t.flight.Clone(), t.lacks.Clone()
-	t.mu.Unlock()
-	return func(s *fsm.State) *plan.View {
-		t.sessions.judge(s, presence)
-		return &plan.View{State: s, Now: s.Clock, Self: t.cfg.Self, Nodes: presence, Flight: flight, Lacks: lacks}
-	}, true
+	l := shown.Clone()
+	l.Pass(t.cfg.Clock.Awake())
+	return l
 }

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lanjobs/fsm"
@@ -44,6 +45,7 @@ type term struct {
 	closed   bool
 	flight   *plan.Flight
 	lacks    plan.Lacks
+	shown    atomic.Pointer[plan.Lacks] // a copy of lacks, for explanations
 	inFlight int
 	quiet    chan struct{} // not nil: nothing is proposed any more; closed when nothing is in flight
 

@@ -74,7 +74,7 @@ func (h *sharing) drop() {
 
 // share gives shards of the gathered jobs until no room is left or none of them can be placed.
 func (p *placer) share() {
-	for len(p.sharing) > 1 && p.free > 0 {
+	for len(p.sharing) > 1 && p.free+p.own > 0 {
 		if p.grantOne(p.sharing[0]) {
 			p.sharing.sink()
 		} else {
@@ -82,7 +82,7 @@ func (p *placer) share() {
 		}
 	}
 	if len(p.sharing) == 1 {
-		for p.free > 0 && p.grantOne(p.sharing[0]) {
+		for p.free+p.own > 0 && p.grantOne(p.sharing[0]) {
 		}
 	}
 	p.sharing = p.sharing[:0]

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"maps"
-
 	"lanjobs/fsm"
 	"lanjobs/task"
 )
@@ -96,9 +94,3 @@ func (f *Flight) has(ref task.ShardRef) bool {
 
 // More tells whether the last plan stopped before it had looked at all that is ready while there was room: plan again soon.
 func (f *Flight) More() bool { return f.scan.more }
-
-// Clone is a copy for who looks at it while plans go on.
-func (f *Flight) Clone() *Flight {
-	return &Flight{grants: maps.Clone(f.grants), shards: maps.Clone(f.shards), stages: maps.Clone(f.stages), jobs: maps.Clone(f.jobs),
-		queues: maps.Clone(f.queues), nodes: maps.Clone(f.nodes), turns: maps.Clone(f.turns), looked: maps.Clone(f.looked), scan: f.scan}
-}

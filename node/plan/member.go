@@ -19,8 +19,9 @@ type member struct {
 	slot    float64 // one of its slots as a share of all
 	full    float64 // the share of them that it has given away
 	claimed claim
-	bytes   int // of checkpoints given to it in this plan
-	at      int // its place in the order of first registration
+	booked  claim // the part of it that is in the ledger
+	bytes   int   // of checkpoints given to it in this plan
+	at      int   // its place in the order of first registration
 	hash    uint64
 }
 
@@ -62,7 +63,8 @@ func (v *View) judgeNode(m *member, n *fsm.Node) {
 	case !p.Heard:
 		m.keeps = KindUnheard
 	}
-	m.claimed = booked(v.State, m.id)
+	m.booked = booked(v.State, m.id)
+	m.claimed = m.booked
 	if v.Flight != nil {
 		m.claimed = m.claimed.plus(v.Flight.nodes[m.id])
 	}

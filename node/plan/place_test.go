@@ -37,7 +37,17 @@ func (b *board) apply(cs ...fsm.Command) []fsm.Result {
 }
 
 func (b *board) submit(id string, stage task.StageSpec, priority int) {
-	data, _ := json.Marshal(task.Spec{Name: id, Queue: "default", Priority: priority, Retain: task.Day, Stages: []task.StageSpec{stage}})
+	b.submitSpec(id, task.Spec{Queue: "default", Priority: priority, Stages: []task.StageSpec{stage}})
+}
+
+func (b *board) submitTo(queue, id string, stage task.StageSpec) {
+	b.submitSpec(id, task.Spec{Queue: queue, Priority: 50, Stages: []task.StageSpec{stage}})
+}
+
+func (b *board) submitSpec(id string, spec task.Spec) {
+	b.t.Helper()
+	spec.Name, spec.Retain = id, task.Day
+	data, _ := json.Marshal(spec)
 	b.apply(&fsm.SubmitJob{RequestID: task.RequestID(id), Job: task.JobID(id), Spec: data, Digest: data})
 }
 

@@ -57,16 +57,17 @@ func booked(s *fsm.State, id task.NodeID) claim {
 // lacking is the resource of which a machine has too little for one more attempt; what it has to give and what is taken of
 // that are in thousandths of a processor or MiB. "" = it has enough, or nothing is known of it.
 //
-// What attempts have booked and what the last heartbeat measured are not added up, since what runs is in both: the greater
-// one counts. Free disk space is known, the size of the disk is not: what is booked and not yet written lies in the free part.
+// What the last heartbeat measured beyond what its leases have booked is of others, and counts as booked too. An attempt that
+// has not begun hides as much of that until the next heartbeat. Free disk space is known, the size of the disk is not: what is
+// booked and not yet written lies in the free part.
 func (m *member) lacking(need *claim) (what string, give, taken int) {
 	if need.big == 0 && m.claimed.big == 0 {
 		return "", 0, 0
 	}
 	used := m.claimed
 	if m.load != (task.Load{}) {
-		used.milliCPU = max(used.milliCPU, int(m.load.CPU*1000))
-		used.memoryMB = max(used.memoryMB, m.info.MemoryMB-m.load.MemFreeMB)
+		used.milliCPU += max(int(m.load.CPU*1000)-m.booked.milliCPU, 0)
+		used.memoryMB += max(m.info.MemoryMB-m.load.MemFreeMB-m.booked.memoryMB, 0)
 	}
 	if give := share(m.info.CPUs * 1000); give > 0 && used.milliCPU+need.milliCPU > give {
 		return "cpu", give, used.milliCPU

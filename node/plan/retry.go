@@ -12,6 +12,9 @@ import (
 // for another machine when its exit code asked for one or it has failed here twice (R27); with no other machine it goes back
 // to the same.
 func (p *placer) chooseSeat(c *cursor) int {
+	if !c.fit.anyRoom() {
+		return -1
+	}
 	c.pick.last = c.queue.last
 	if c.job.Spec.Stages[c.pick.stage].Broadcast {
 		pinned := c.job.PinnedTo(c.pick.stage, c.pick.shard)

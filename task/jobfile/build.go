@@ -108,7 +108,7 @@ func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 		Paths:       some(get(s, "placement.paths", []string(nil))),
 		Programs:    some(get(s, "placement.programs", []string(nil))),
 		Resources: task.Resources{
-			MilliCPU: get(s, "resources.cpu", task.DefaultMilliCPU),
+			MilliCPU: get(s, "resources.cpu", 0), // not stated: booked as one processor, and not enforced
 			MemoryMB: get(s, "resources.memory", 0),
 			DiskMB:   get(s, "resources.disk", 0),
 		},

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -29,8 +28,8 @@ func openCgroupBase() cgroupBase {
 		return cgroupBase{why: "this system has no control groups of version 2"}
 	}
 	b := cgroupBase{dir: own}
-	if parent := filepath.Dir(own); filepath.Base(own) == nodeGroup || delegated(parent) {
-		b.dir = parent
+	if parent := filepath.Dir(own); filepath.Base(own) == nodeGroup || !systemdUnit(own) && delegated(parent) {
+		b.dir = parent // of a unit it would be systemd's, not ours
 	}
 	b.takeControllers(own)
 	return b
@@ -73,8 +72,8 @@ func (b *cgroupBase) vacate(own string) (why string) {
 	if b.dir != own {
 		return "" // nobody's but ours, and we are in a group below
 	}
-	if unit := filepath.Base(own); (strings.HasSuffix(unit, ".service") || strings.HasSuffix(unit, ".scope")) && !delegated(own) {
-		return fmt.Sprintf("systemd has not delegated the control group of %s (Delegate=yes in the unit of a service)", unit)
+	if systemdUnit(own) && !delegated(own) {
+		return fmt.Sprintf("systemd has not delegated the control group of %s (Delegate=yes in the unit of a service)", filepath.Base(own))
 	}
 	leaf := filepath.Join(own, nodeGroup)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -117,6 +116,11 @@ func ourProgram(pid string) bool {
 	ours, err2 := os.Readlink("/proc/self/exe")
 	name := func(path string) string { return filepath.Base(strings.TrimSuffix(path, " (deleted)")) }
 	return err == nil && err2 == nil && name(theirs) == name(ours)
+}
+
+// systemdUnit tells whether systemd made a group.
+func systemdUnit(dir string) bool {
+	return slices.Contains([]string{".service", ".scope", ".slice"}, filepath.Ext(dir))
 }
 
 // delegated: systemd marks the groups that it leaves to others.
@@ -194,42 +198,4 @@ func words(path string) []string {
 // intersect keeps the order of the first.
 func intersect(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
-}
-
-// oomKilled counts the processes that the kernel killed in a group because it reached its limit.
-func (s *cgroupSlot) oomKilled() int {
-	fields := words(filepath.Join(s.dir, "memory.events"))
-	if i := slices.Index(fields, "oom_kill"); i >= 0 && i+1 < len(fields) {
-		n, err := strconv.Atoi(fields[i+1])
-		if err == nil {
-			return n
-		}
-	}
-	return 0
-}
-
-// limit sets the limits of a new group as far as there are controllers for them.
-func (s *cgroupSlot) limit(l limits) error {
-	set := func(file, value string, must bool) error {
-		err := os.WriteFile(filepath.Join(s.dir, file), []byte(value), 0)
-		if err != nil && (must || !errors.Is(err, fs.ErrNotExist)) {
-			return fmt.Errorf("%s: %w", file, reason(err))
-		}
-		return nil
-	}
-	has := words(filepath.Join(s.dir, "cgroup.controllers"))
-	var errs []error
-	if l.MemoryMB > 0 && slices.Contains(has, "memory") {
-		errs = append(errs, set("memory.max", strconv.FormatInt(int64(l.MemoryMB)<<20, 10), true),
-			set("memory.swap.max", "0", false), // a kernel without swap has no such file
-			set("memory.oom.group", "1", false))
-	}
-	if l.MilliCPU > 0 && slices.Contains(has, "cpu") {
-		const period = 100_000 // µs
-		errs = append(errs, set("cpu.max", fmt.Sprintf("%d %d", max(l.MilliCPU*period/1000, 1000), period), true))
-	}
-	if slices.Contains(has, "pids") {
-		errs = append(errs, set("pids.max", strconv.Itoa(maxProcesses), true))
-	}
-	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -149,47 +148,6 @@ func (p *cgroupPool) get() *cgroupSlot {
 	p.made++
 	p.broken = err != nil
 	return s
-}
-
-// getLimited makes a group with limits, nil if there are none to set. An error means that they cannot be set, and comes with a
-// group as get gives it.
-func (p *cgroupPool) getLimited(l limits) (*cgroupSlot, error) {
-	if p == nil || !p.limited || l == (limits{}) {
-		return p.get(), nil
-	}
-	s, err := p.makeLimited(l)
-	if err != nil {
-		return p.get(), err
-	}
-	return s, nil
-}
-
-func (p *cgroupPool) makeLimited(l limits) (*cgroupSlot, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.broken {
-		return nil, errors.New("control groups are not used any more")
-	}
-	dir := p.dir + limitedSuffix
-	switch err := os.Mkdir(dir, 0o755); {
-	case err == nil:
-		if why := takeEach(filepath.Join(dir, "cgroup.subtree_control"), words(filepath.Join(dir, "cgroup.controllers"))); why != "" {
-			return nil, errors.Join(errors.New(why), unix.Rmdir(dir))
-		}
-	case !errors.Is(err, fs.ErrExist):
-		return nil, err
-	}
-	p.made++
-	s, err := makeSlot(filepath.Join(dir, "c"+strconv.Itoa(p.made)))
-	if err != nil {
-		return nil, err
-	}
-	s.limits = l
-	if err := s.limit(l); err != nil {
-		s.release()
-		return nil, errors.Join(err, unix.Rmdir(s.dir))
-	}
-	return s, nil
 }
 
 func makeSlot(dir string) (*cgroupSlot, error) {

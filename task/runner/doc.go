@@ -21,7 +21,8 @@
 //	              │            │          │  ▲        ▲
 //	              │            │          │  └ Extend │
 //	              │            │          └─ Stop ────┤  LANJOBS_STOP written, SIGTERM, after the grace SIGKILL of the tree
-//	              └────────────┴──────────────────────┘  no directory, no program, lapsed, stopped before it began
+//	              └────────────┴──────────────────────┘  no directory, no program, lapsed, stopped before it began; unmet: a path
+//	                                                     or program that the stage needs is not there (needs.go)
 //
 // In the guard: starting → running → stopping (SIGTERM sent, a fixed kill time) → killed → ended → forgotten. The first
 // reason to stop is the one that counts. An attempt has ended when its command's own process is gone, what it left behind has
@@ -39,6 +40,9 @@
 //	both frozen, sleep every lapsed tree is dead within 250 ms of the thaw (I2): the guard polls the boot clock, which counts sleep.
 //	both killed        the next Open kills what is left by the mark in its environment, and delivers the attempts as ended.
 //	upgrade            a new binary starts its own guard; the old one finishes its tasks, then leaves.
+//	no answer          a directory on a dead share holds up the attempts that need it for 10 s, then they end unmet, or as
+//	                   start_failed if it was their workdir; however often it is tried, one thread waits for it.
+//	hung task          with stall_timeout the guard stops it after so much silence (guard_stall.go), agent or not.
 //	disk full          output is dropped and the log says so; Start fails; what runs goes on.
 //	power cut          kills the tasks anyway; nothing here needs to survive it, so nothing is synced.
 //	unkillable process the attempt ends after 5 s with a message that names it; the guard goes on trying.
@@ -47,6 +51,7 @@
 //
 // stdin is empty, umask 022, signals at their defaults, a session of its own, the environment of env.go and nothing else.
 // `run` goes to `sh -e` (or the shell asked for), `command` to no shell at all: its arguments arrive byte for byte, after ${NAME}
-// was replaced where NAME is a variable of the task. When the command's own process ends, the attempt ends and whatever it left
+// was replaced where NAME is a variable of the task. Its resources are limited where the job states them and the machine can
+// (limits.go). When the command's own process ends, the attempt ends and whatever it left
 // running is killed.
 package runner

@@ -223,7 +223,7 @@ func (e *endpoint) putOutput(b Backend, w http.ResponseWriter, req *http.Request
 	return nil
 }
 
-// getInputs: one line per shard in shard order: "shard TAB name TAB value", the value alone if one name was asked for, the shard
+// getInputs: a line for each line of a value, in shard order: "shard TAB name TAB line", the line alone if one name was asked for, the shard
 // alone for ?missing=1. With Accept: application/json a list of Input.
 func (e *endpoint) getInputs(w http.ResponseWriter, req *http.Request) error {
 	b, err := e.backend()

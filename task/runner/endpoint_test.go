@@ -116,7 +116,8 @@ func TestEndpointAnswers(t *testing.T) {
 		{"GET", "lease", "", nil, 200, `{"valid":true,"remaining_seconds":3599.`},
 		{"POST", "lease", "", nil, 200, `"valid":true`},
 		{"PUT", "outputs/part0", "work/0.mkv\n", nil, 204, ""},
-		{"PUT", "outputs/part0", "two\nlines", nil, 400, "one line"},
+		{"PUT", "outputs/part0", "two\r\nlines", nil, 400, "without NUL and CR"},
+		{"PUT", "outputs/list", "two\nlines\n", nil, 204, ""},
 		{"PUT", "outputs/part0", strings.Repeat("x", 4097), nil, 413, "at most 4096"},
 		{"PUT", "outputs/part0", strings.Repeat("x", 5000), nil, 413, "larger than allowed"},
 		{"PUT", "outputs/a%20b", "x", nil, 400, "output name"},
@@ -152,7 +153,7 @@ func TestEndpointAnswers(t *testing.T) {
 			t.Errorf("%s %s: no ETag", c.method, c.path)
 		}
 	}
-	if b.backend.deferred != 10*task.Minute || !slices.Equal(b.backend.outputs, []task.KV{{Name: "part0", Value: "work/0.mkv"}}) {
+	if b.backend.deferred != 10*task.Minute || !slices.Equal(b.backend.outputs, []task.KV{{Name: "part0", Value: "work/0.mkv"}, {Name: "list", Value: "two\nlines"}}) {
 		t.Errorf("deferred %d, outputs %v", b.backend.deferred, b.backend.outputs)
 	}
 }

@@ -36,18 +36,20 @@ func progressText(body string) (string, error) {
 	return text, nil
 }
 
+// inputLines writes a line for each line of a value, so that a reader who splits at line ends and tabs is never wrong.
 func inputLines(inputs []Input, name string, missing bool) string {
 	var b strings.Builder
 	for _, in := range inputs {
-		switch {
-		case missing:
-			b.WriteString(strconv.Itoa(in.Shard))
-		case name != "":
-			b.WriteString(in.Value)
-		default:
-			fmt.Fprintf(&b, "%d\t%s\t%s", in.Shard, in.Name, in.Value)
+		if missing {
+			fmt.Fprintln(&b, in.Shard)
+			continue
 		}
-		b.WriteByte('\n')
+		for line := range strings.SplitSeq(in.Value, "\n") {
+			if name == "" {
+				fmt.Fprintf(&b, "%d\t%s\t", in.Shard, in.Name)
+			}
+			b.WriteString(line + "\n")
+		}
 	}
 	return b.String()
 }

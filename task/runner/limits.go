@@ -17,14 +17,7 @@ type limits struct {
 // maxProcesses is how many processes and threads an attempt with limits may have: far above what anything but a fork bomb needs.
 const maxProcesses = 16384
 
-// limitsOf leaves one processor unlimited: that is what a job file gets that says nothing of processors, and it does not show in
-// the spec who did.
-func limitsOf(r task.Resources) limits {
-	if r.MilliCPU == task.DefaultMilliCPU {
-		r.MilliCPU = 0
-	}
-	return limits{MilliCPU: r.MilliCPU, MemoryMB: r.MemoryMB}
-}
+func limitsOf(r task.Resources) limits { return limits{MilliCPU: r.MilliCPU, MemoryMB: r.MemoryMB} }
 
 // The words of NodeInfo.Limits.
 const (
@@ -82,7 +75,10 @@ func (r *Runner) openCgroups() {
 	if !r.cfg.NoCgroups {
 		r.cgroups = openCgroupBase()
 	}
-	if r.cgroups.why != "" {
+	switch {
+	case len(r.cgroups.controllers) == 0:
+		r.log.Info("resource limits of jobs", "limits", r.cgroups.String())
+	case r.cgroups.why != "":
 		r.log.Info("resource limits of jobs", "limits", r.cgroups.String(), "why", r.cgroups.why)
 	}
 }

@@ -40,9 +40,9 @@ func TestWordsOfLimits(t *testing.T) {
 	}
 	for _, c := range []struct{ r, want task.Resources }{
 		{task.Resources{}, task.Resources{}},
-		{task.Resources{MilliCPU: task.DefaultMilliCPU}, task.Resources{}}, // booked, not enforced
+		{task.Resources{DiskMB: 9}, task.Resources{}}, // booked, not enforced
 		{task.Resources{MilliCPU: 500, DiskMB: 9}, task.Resources{MilliCPU: 500}},
-		{task.Resources{MilliCPU: task.DefaultMilliCPU, MemoryMB: 64}, task.Resources{MemoryMB: 64}},
+		{task.Resources{MilliCPU: task.DefaultMilliCPU, MemoryMB: 64}, task.Resources{MilliCPU: task.DefaultMilliCPU, MemoryMB: 64}},
 	} {
 		if got := limitsOf(c.r); got != (limits{c.want.MilliCPU, c.want.MemoryMB}) {
 			t.Errorf("%+v: %+v", c.r, got)
@@ -140,7 +140,7 @@ func TestLimitsOfTheKernel(t *testing.T) {
 	if got, want := b.log(x, ""), fmt.Sprintf("67108864\n50000 100000\n%d\n1\n", maxProcesses); e.Outcome.ExitCode != 0 || got != want {
 		t.Errorf("%+v: %q, want %q", e.Outcome, got, want)
 	}
-	x, _ = b.run(withResources(script(ownGroup+"show memory.max cpu.max pids.max"), task.Resources{MilliCPU: task.DefaultMilliCPU}))
+	x, _ = b.run(withResources(script(ownGroup+"show memory.max cpu.max pids.max"), task.Resources{DiskMB: 1}))
 	if got := b.log(x, ""); got != "none\nnone\nnone\n" {
 		t.Errorf("without limits: %q", got)
 	}
@@ -157,9 +157,9 @@ func TestMemoryLimit(t *testing.T) {
 	spec, out := withOut(b, `read x < "$OUT/gate"; echo alive`)
 	mkfifo(t, out+"/gate")
 	neighbour := b.start(spec, far())
-	greedy := withResources(script(`(head -c 120000000 /dev/zero | tail -c 120000000 | wc -c) || echo survived; sleep 600`), task.Resources{MemoryMB: 48})
+	greedy := withResources(script(`(tail -c 400000000 /dev/zero | wc -c) || echo survived; sleep 600`), task.Resources{MemoryMB: 16})
 	x, e := b.run(greedy)
-	if e.Outcome.End != task.EndOutOfMemory || e.Outcome.Signal != 9 || e.Outcome.Message != "out of memory: limit 48 MiB" {
+	if e.Outcome.End != task.EndOutOfMemory || e.Outcome.Signal != 9 || e.Outcome.Message != "out of memory: limit 16 MiB" {
 		t.Errorf("%+v %q", e.Outcome, b.log(x, ""))
 	}
 	b.nothingLeft(x)

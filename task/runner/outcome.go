@@ -127,15 +127,16 @@ func parseOutputs(data []byte) ([]task.KV, error) {
 	return out, nil
 }
 
-// checkOutput holds for the file and for PUT /v1/outputs alike.
+// checkOutput holds for the file and for PUT /v1/outputs alike. A value of several lines, which the file cannot hold, is a list:
+// shards of a later stage may be made of it (shards: {from: …}, R23).
 func checkOutput(kv task.KV) error {
 	switch {
 	case !outputName(kv.Name):
 		return fmt.Errorf("output name %q: use letters, digits, _ - and ., at most %d: %w", clip(kv.Name), task.MaxNameLength, task.ErrInvalid)
 	case len(kv.Value) > task.MaxOutputBytes:
 		return fmt.Errorf("output %s has %d bytes, at most %d are taken: store the data elsewhere and register its name: %w", kv.Name, len(kv.Value), task.MaxOutputBytes, task.ErrTooLarge)
-	case !utf8.ValidString(kv.Value) || strings.ContainsAny(kv.Value, "\x00\r\n"):
-		return fmt.Errorf("output %s is not one line of UTF-8 text: %w", kv.Name, task.ErrInvalid)
+	case !utf8.ValidString(kv.Value) || strings.ContainsAny(kv.Value, "\x00\r"):
+		return fmt.Errorf("output %s is not UTF-8 text in lines without NUL and CR: %w", kv.Name, task.ErrInvalid)
 	}
 	return nil
 }

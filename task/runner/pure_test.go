@@ -107,7 +107,7 @@ func TestParseOutputs(t *testing.T) {
 		{"ok=1\nnonsense\n", nil, nil, `line 2 is not name=value: "nonsense"`},
 		{"a b=1", nil, task.ErrInvalid, `output name "a b"`},
 		{"=1", nil, task.ErrInvalid, `output name ""`},
-		{"a=\xff", nil, task.ErrInvalid, "not one line of UTF-8"},
+		{"a=\xff", nil, task.ErrInvalid, "is not UTF-8 text"},
 		{strings.Repeat("0", 64) + "=1", nil, task.ErrInvalid, "at most 63"},
 	} {
 		got, err := parseOutputs([]byte(c.in))
@@ -249,5 +249,19 @@ func TestClock(t *testing.T) {
 	}
 	if task.Boot(c.Awake()) > c.Boot() {
 		t.Error("awake longer than running")
+	}
+}
+
+// A reader that splits at line ends and tabs gets shard and name on every line, also of a value with several.
+func TestInputLines(t *testing.T) {
+	in := []Input{{Shard: 0, Name: "parts", Value: "a\nb c"}, {Shard: 2, Name: "parts", Value: ""}}
+	for _, c := range []struct {
+		name    string
+		missing bool
+		want    string
+	}{{"", false, "0\tparts\ta\n0\tparts\tb c\n2\tparts\t\n"}, {"parts", false, "a\nb c\n\n"}, {"", true, "0\n2\n"}} {
+		if got := inputLines(in, c.name, c.missing); got != c.want {
+			t.Errorf("%q, missing %v: %q, want %q", c.name, c.missing, got, c.want)
+		}
 	}
 }

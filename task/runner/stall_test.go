@@ -4,6 +4,7 @@ package runner
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -37,6 +38,11 @@ func TestSilentAttemptIsStopped(t *testing.T) {
 		t.Errorf("output %q", got)
 	}
 	b.nothingLeft(x)
+	deaf := stalling(`trap '' TERM; while :; do sleep 600 & wait; done`, after)
+	deaf.Stages[0].Lease.StopGrace = 100
+	if _, e := b.run(deaf); e.Outcome.End != task.EndStalled || e.Outcome.Signal != 9 {
+		t.Errorf("one that ignores SIGTERM: %+v", e.Outcome)
+	}
 }
 
 // Each of them alone keeps an attempt alive, over far more than the time allowed for silence.
@@ -84,8 +90,7 @@ func TestFrozenTimeIsNoStall(t *testing.T) {
 	pace := newBench(t).pace(300 * time.Millisecond)
 	stall := pollGap + 4*pace
 	a := newAgent(t, p.dir)
-	spec := p.spec(`echo $$ > "$OUT/pid"; read x < "$OUT/gate"; echo $x`)
-	mkfifo(t, filepath.Join(p.out, "gate"))
+	spec := p.spec(`echo $$ > "$OUT/pid"; until [ -e "$OUT/gate" ]; do sleep 0.02; done`)
 	spec.Stages[0].StallTimeout = task.MillisOf(stall)
 	x := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 9}, spec, far())
 	p.wait("pid")
@@ -94,7 +99,9 @@ func TestFrozenTimeIsNoStall(t *testing.T) {
 	time.Sleep(stall + pollGap) // the freeze itself
 	p.signal(guard, syscall.SIGCONT)
 	time.Sleep(4 * pollInterval) // the guard has looked again
-	p.gate()
+	if err := os.WriteFile(filepath.Join(p.out, "gate"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if e := a.exit(x); e.Outcome.End != task.EndExited {
 		t.Errorf("%+v", e.Outcome)
 	}
