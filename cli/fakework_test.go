@@ -112,7 +112,11 @@ func (f *fakeAPI) submitLines(w http.ResponseWriter, r *http.Request) {
 			_ = e.Encode(transport.SubmitAnswer{Problem: task.NewProblem(task.ErrConflict, "the idempotency key was used.", "Take another.")})
 			continue
 		}
-		_ = e.Encode(transport.SubmitAnswer{SubmitReply: f.submitted(spec)})
+		r := f.submitted(spec)
+		if j := f.find(string(r.ID)); j != nil && f.onSubmit != nil {
+			go f.onSubmit(j)
+		}
+		_ = e.Encode(transport.SubmitAnswer{SubmitReply: r})
 	}
 }
 
@@ -164,7 +168,7 @@ func calendar(b *bench) {
 	video.view.P50Seconds, video.view.P99Seconds, video.view.SuggestedTimeout = ptr(42.0), ptr(65.0), ptr(150.0)
 	video.view.Stages[1].P50Seconds, video.view.Stages[1].P99Seconds, video.view.Stages[1].SuggestedTimeout = ptr(42.0), ptr(65.0), ptr(150.0)
 	video.view.Stages[1].TimeoutSeconds = 3 * 3600
-	video.view.Position = 3
+	video.view.Ahead, video.view.Beside = ptr(2), ptr(1)
 	video.shards[0].Skipped = "j7h2aa"
 	for i := range video.shards {
 		video.shards[i].Range = &task.ShardRange{Start: int64(i) * 100, End: int64(i+1) * 100}

@@ -73,7 +73,7 @@ func jobSaid(v *task.JobView, act string) string {
 func (c *call) wholeJobs(ctx context.Context) ([]*task.JobView, *client, error) {
 	for _, ref := range c.args {
 		if strings.ContainsAny(ref, "/#") {
-			return nil, nil, usage(c.path, "%q: this is about whole jobs.", ref)
+			return nil, nil, usage(c.path, "%q: only whole jobs are %s.", ref, map[string]string{"cancel": "cancelled", "pause": "paused", "resume": "resumed"}[c.cmd.name])
 		}
 	}
 	cl, err := c.ask(ctx)

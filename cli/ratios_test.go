@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,7 +45,9 @@ func TestRatios(t *testing.T) {
 			three := b.cluster(benchSlots(), true)
 			defer three.stop()
 			rate, cost := three.cost(20_000, func() float64 { return b.singleJobs(three, 20_000) })
-			row("lives of single no-op jobs per bare bbolt commit", ratio(rate/commits), "8", "processors: "+cost+" of them per job, in all three nodes")
+			row("lives of single no-op jobs per bare bbolt commit, one a request", ratio(rate/commits), "", "HTTP: "+cost+" of processors per job, in all three nodes")
+			rate, cost = three.cost(60_000, func() float64 { return b.manyJobs(three, 60_000) })
+			row("lives of single no-op jobs per bare bbolt commit, 200 a request", ratio(rate/commits), "8", "processors: "+cost+" of them per job, in all three nodes")
 		}},
 		{"shards", func() {
 			three := b.cluster(benchSlots(), true)
@@ -333,21 +336,54 @@ func (b *bench) submit(n *benchNode, id string, spec json.RawMessage) task.JobID
 // singleJobs is lives of one-shard jobs a second, with many clients at once.
 func (b *bench) singleJobs(c *benchCluster, jobs int) float64 {
 	n, spec := c.leader(), b.spec("name: single\ncommand: [x]\n")
-	var clients sync.WaitGroup
+	return b.load(n, jobs, 1, 256, func(from int) { b.submit(n, fmt.Sprintf("single-%d", from), spec) })
+}
+
+// manyJobs is the same with many jobs in each request.
+func (b *bench) manyJobs(c *benchCluster, jobs int) float64 {
+	const each = 200
+	n, spec := c.leader(), b.spec("name: single\ncommand: [x]\n")
+	return b.load(n, jobs, each, 8, func(from int) {
+		var body bytes.Buffer
+		for i := range each {
+			fmt.Fprintf(&body, "{\"request_id\":\"many-%d\",\"spec\":%s}\n", from+i, spec)
+		}
+		q, err := http.NewRequest(http.MethodPost, "http://node/v1/jobs", &body)
+		if err != nil {
+			b.t.Error(err)
+			return
+		}
+		q.Header.Set("Content-Type", transport.ContentTypeSpecs)
+		resp, err := n.web.Do(q)
+		if err != nil {
+			b.t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if got := bytes.Count(answer, []byte(`"id":`)); err != nil || got != each {
+			b.t.Errorf("%s: %d of %d jobs taken, %v", resp.Status, got, each, err)
+		}
+	})
+}
+
+// load lets clients submit jobs, each some at a time, and is jobs a second until all are done.
+func (b *bench) load(n *benchNode, jobs, each, clients int, submit func(from int)) float64 {
+	var all sync.WaitGroup
 	next := make(chan int)
 	start := time.Now()
-	for range 256 {
-		clients.Go(func() {
-			for i := range next {
-				b.submit(n, fmt.Sprintf("single-%d", i), spec)
+	for range clients {
+		all.Go(func() {
+			for from := range next {
+				submit(from)
 			}
 		})
 	}
-	for i := range jobs {
-		next <- i
+	for from := 0; from < jobs; from += each {
+		next <- from
 	}
 	close(next)
-	clients.Wait()
+	all.Wait()
 	b.until("all jobs done", 2*time.Minute, func() bool {
 		for _, state := range []string{"pending", "running"} {
 			var l task.List[task.JobView]

@@ -175,7 +175,10 @@ func (c *call) scheduleAnswer(s *task.ScheduleView) answer {
 		}
 		runs.rows = append(runs.rows, []cell{{text: string(r.ID)}, state(string(r.State)), {text: planned}, {text: started}, {text: took}})
 	}
-	return answer{value: s, names: []string{s.Name}, head: append(head, ""), table: next, more: []table{runs}, gap: true}
+	if len(next.rows)+len(runs.rows) > 0 {
+		head = append(head, "")
+	}
+	return answer{value: s, names: []string{s.Name}, head: head, table: next, more: []table{runs}, gap: true}
 }
 
 // setSchedules is pause and resume.

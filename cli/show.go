@@ -100,11 +100,8 @@ func (c *call) jobAnswer(j *task.JobView) answer {
 		add("schedule", of)
 	}
 	queue := fmt.Sprintf("%s, priority %d", j.Queue, j.Priority)
-	switch {
-	case j.Position == 1:
-		queue += ", next in it"
-	case j.Position > 1:
-		queue += fmt.Sprintf(", %d jobs go first", j.Position-1)
+	if j.Ahead != nil && j.Beside != nil {
+		queue += placeText(*j.Ahead, *j.Beside)
 	}
 	add("queue", queue)
 	add("run time", runTimeText(j))
@@ -128,6 +125,21 @@ func (c *call) jobAnswer(j *task.JobView) answer {
 		t.rows = append(t.rows, row)
 	}
 	return answer{value: j, names: []string{string(j.ID)}, head: append(head, ""), table: t, foot: nextSteps(j)}
+}
+
+// placeText is where a job stands in its queue.
+func placeText(ahead, beside int) string {
+	text := ""
+	if ahead > 0 {
+		text += fmt.Sprintf("; %s of higher priority %s first", count(ahead, "job"), plural(ahead, "goes", "go"))
+	}
+	if beside > 0 {
+		text += fmt.Sprintf("; shares with %s", plural(beside, "another job", itoa(beside)+" other jobs"))
+	}
+	if text == "" {
+		text = "; next in it"
+	}
+	return text
 }
 
 // runTimeText is how long shards took, and for a job of one stage the timeout that follows from it (R30).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -129,11 +130,12 @@ func taskInputs(ctx context.Context, c *call, t *runner.TaskClient) error {
 		return err
 	}
 	for _, in := range inputs {
-		line := fmt.Sprintf("%d\t%s\t%s", in.Shard, in.Name, in.Value)
-		if missing {
-			line = itoa(in.Shard)
+		lines := itoa(in.Shard)
+		if !missing { // a value of several lines is several lines here too
+			head := fmt.Sprintf("%d\t%s\t", in.Shard, in.Name)
+			lines = head + strings.ReplaceAll(in.Value, "\n", "\n"+head)
 		}
-		if _, err := fmt.Fprintln(c.stdout, line); err != nil {
+		if _, err := fmt.Fprintln(c.stdout, lines); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ func tree() *group {
 		name: "lanjobs", short: "run jobs on the machines of a small network",
 		commands: []*command{
 			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(), pauseRow(), resumeRow(), priorityRow(),
-			initRow(), joinRow(), leaveRow(), statusRow(), serveRow(),
+			initRow(), joinRow(), leaveRow(), statusRow(), serveRow(), simulateRow(),
 			helpRow(), completionRow(), versionRow(), completeRow(),
 			later("approve", "pairing by a code", `Use a token instead: lanjobs token create`),
 			later("alerts", "alerts and where they are sent", `lanjobs status and lanjobs events show what is wrong.`),
@@ -31,5 +31,5 @@ var sections = []struct {
 	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry", "pause", "resume", "priority", "schedule", "queue"}},
 	{"cluster", []string{"status", "node", "events"}},
 	{"system", []string{"serve", "task"}},
-	{"more", []string{"help", "completion", "version"}},
+	{"more", []string{"simulate", "help", "completion", "version"}},
 }

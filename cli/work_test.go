@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestManyLinesAreCut(t *testing.T) {
 		sizes = append(sizes, lines)
 		n += lines
 	}
-	if len(sizes) != 5 || sizes[0] != 1000 || sizes[1] != 1000 || sizes[2]+sizes[3]+sizes[4] != 509 {
+	if !slices.Equal(sizes, []int{1000, 1000, 505, 4}) {
 		t.Errorf("cut into %v", sizes)
 	}
 }
@@ -112,4 +113,24 @@ func TestRunLeavesTheScheduleOut(t *testing.T) {
 	if len(b.api.jobs) != 1 || b.api.jobs[0].spec.Schedule != nil || len(b.api.schedules) > 0 {
 		t.Errorf("%d jobs, %d schedules", len(b.api.jobs), len(b.api.schedules))
 	}
+}
+
+// TestSimulate: the example of the help is a scenario, and that of the book.
+func TestSimulate(t *testing.T) {
+	b := newBench(t)
+	b.up = false // it needs no node
+	b.expect(exitDone, "simulate")
+	book := b.out.String()
+	_, text, _ := strings.Cut(simulateRow().long, "As a file:\n")
+	text, _, _ = strings.Cut(text, "All times")
+	b.write("book.yaml", text)
+	b.expect(exitDone, "simulate", "book.yaml")
+	if b.out.String() != book || !strings.Contains(book, "B is lost") {
+		t.Errorf("the example of the help plays\n%s\nwithout a file\n%s", b.out, book)
+	}
+	b.w.stdin = strings.NewReader("workers: [A]\nshrads: 3\n")
+	b.expect(exitUsage, "simulate", "-")
+	b.wants("stderr", b.err.String(), "lanjobs: -: the scenario cannot be read")
+	b.wants("stderr", b.err.String(), "Its keys: name, workers")
+	b.expect(exitUsage, "simulate", "nothing.yaml")
 }
