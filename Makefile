@@ -21,7 +21,7 @@ race: ## the same with the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race ./...
 
 sim: ## many more seeds of the clusters in virtual time (SEEDS=200)
-	LANJOBS_SEEDS=$${SEEDS:-200} $(GO) test ./node/clustertest ./node/worker -timeout 30m
+	LANJOBS_SEEDS=$${SEEDS:-200} $(GO) test ./node/clustertest ./node/plan ./node/worker -timeout 30m
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	bash .ci/fuzz.sh $(FUZZTIME)

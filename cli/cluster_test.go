@@ -360,20 +360,29 @@ func TestStuckNode(t *testing.T) {
 func TestCompletionLive(t *testing.T) {
 	b := newBench(t)
 	home(b)
+	calendar(b)
 	for line, want := range map[string]string{
-		"logs ":            "j7jw01 j7k2xz nightly-backup score",
-		"cancel sc":        "score",
-		"node show n":      "nas",
-		"node drain ":      "mini-1 mini-2 nas pc-win",
-		"events --node mi": "mini-1 mini-2",
-		"run --on p":       "pc-win",
-		"help e":           "environment events exit-codes",
-		"token ":           "create ls rm",
-		"task st":          "state",
-		"submit -- --wa":   "",
-		"submit jo":        "",
-		"-o json ls --st":  "--state",
-		"__comp":           "",
+		"pause sc":                    "score",
+		"schedule show ni":            "nightly-backup",
+		"schedule rm ":                "nightly-backup once",
+		"queue set v":                 "video",
+		"ls --queue l":                "low",
+		"ls --name sc":                "score",
+		"queue set video --balance r": "round-robin",
+		"ls --state ex":               "expired",
+		"logs ":                       "j7jw01 j7k2xz nightly-backup score",
+		"cancel sc":                   "score",
+		"node show n":                 "nas",
+		"node drain ":                 "mini-1 mini-2 nas pc-win",
+		"events --node mi":            "mini-1 mini-2",
+		"run --on p":                  "pc-win",
+		"help e":                      "environment events exit-codes",
+		"token ":                      "create ls rm",
+		"task st":                     "state",
+		"submit -- --wa":              "",
+		"submit jo":                   "",
+		"-o json ls --st":             "--state",
+		"__comp":                      "",
 	} {
 		words := strings.Split(line, " ")
 		b.expect(exitDone, append([]string{"__complete", "--"}, words...)...)

@@ -126,7 +126,7 @@ func TestGolden(t *testing.T) {
 			"queue set fresh --max 1", "queue pause video low", "queue resume low -o json", "queue rm fresh", "queue rm nonsense"},
 		"dead.txt":     {"ls --dead", "ls --dead -o name", "ls --dead -o json", "show score --dead", "show transcode --dead"},
 		"acts.txt":     {"pause score transcode", "resume score", "pause score -o json", "priority transcode 90", "show score", "show transcode", "show transcode --shards", "show transcode --shards -o wide"},
-		"simulate.txt": {"simulate", "simulate nothing.yaml"},
+		"simulate.txt": {"simulate"},
 		"events.txt":   {"events", "events --audit", "events --kind lease.renew", "events -o json", "events -o yaml --kind leader.elected"},
 		"json.txt":     {"status -o json", "ls -o json -l team=a", "show transcode/segments/9 -o json", "node show nas -o yaml", "ls -o yaml -l team=a", "token ls -o json", "version -o json"},
 	} {

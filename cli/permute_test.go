@@ -31,6 +31,8 @@ func sampleValue(f urfave.Flag) (value string, read func(*urfave.Context, string
 		return "", func(u *urfave.Context, n string) any { return u.Bool(n) }, true
 	case *urfave.IntFlag:
 		return "7", func(u *urfave.Context, n string) any { return u.Int(n) }, 7
+	case *urfave.Int64Flag:
+		return "7", func(u *urfave.Context, n string) any { return u.Int64(n) }, int64(7)
 	case *urfave.Uint64Flag:
 		return "7", func(u *urfave.Context, n string) any { return u.Uint64(n) }, uint64(7)
 	case *urfave.Float64Flag:

@@ -25,7 +25,7 @@ func (c *call) quickSpec() (*task.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, faults := jobfile.Load("run", text, jobfile.Options{Dir: c.dir, FS: os.DirFS, Set: set})
+	spec, faults := jobfile.Load("run", text, jobfile.Options{Dir: c.dir, FS: os.DirFS, Set: set, Now: c.clock.Wall()})
 	if len(faults) > 0 {
 		// The places of a file that nobody wrote say nothing.
 		var words []string

@@ -124,7 +124,7 @@ func (c *call) load(name string, set map[string]string) (*task.Spec, []task.Faul
 	if err != nil {
 		return nil, nil, usage(c.path, "%v", err)
 	}
-	spec, faults := jobfile.Load(name, data, jobfile.Options{Dir: dir, FS: os.DirFS, Set: set})
+	spec, faults := jobfile.Load(name, data, jobfile.Options{Dir: dir, FS: os.DirFS, Set: set, Now: c.clock.Wall()})
 	return spec, faults, nil
 }
 

@@ -257,6 +257,42 @@ func extended(t *testing.T, s *State, later func(*enc)) []byte {
 	return e.b
 }
 
+// TestAStateIsWrittenInTheOldestFormThatHoldsIt: replicas of both versions have the same digest until something new is used.
+func TestAStateIsWrittenInTheOldestFormThatHoldsIt(t *testing.T) {
+	quiet := scheduled("s", task.OverlapSkip, stage("main", 1))
+	quiet.RequestID = ""
+	for name, cs := range map[string][]Command{
+		"":          {node("a", 1), submit("j1", stage("main", 1)), grant("j1", 0, 0)},
+		"queue":     {&SetQueue{Name: "q"}},
+		"limit":     {&SetQueue{Name: "default", Max: new(3)}},
+		"schedule":  {quiet},
+		"request":   {&SetQueue{Name: "q", RequestID: "r"}, &SetQueue{Name: "q", Remove: true}},
+		"pause":     {submit("j1", stage("main", 1)), &SetJob{Job: "j1", Action: JobPause}},
+		"priority":  {submit("j1", stage("main", 1)), &SetJob{Job: "j1", Action: JobPriority}},
+		"deadline":  {timed("j1", 0, 1, stage("main", 1))},
+		"range":     {submit("j1", ranged(0, 9, 3))},
+		"broadcast": {submit("j1", task.StageSpec{Name: "s", Broadcast: true, When: task.WhenAlways, Lease: task.DefaultLease(task.DefaultTTL), Retry: task.DefaultRetry()})},
+		"key":       {&InitCluster{ID: "c"}, &AdmitNode{Node: "b", Key: []byte("k")}},
+	} {
+		s := New()
+		s.ApplyBatch(1, &Batch{Commands: cs})
+		want := 2
+		if name == "" {
+			want = 1
+		}
+		if s.level() != want || reread(t, s).Digest() != s.Digest() {
+			t.Errorf("%q: level %d", name, s.level())
+		}
+		levels := 1
+		for _, c := range cs {
+			levels = max(levels, LevelOf(c))
+		}
+		if levels != want && name != "key" {
+			t.Errorf("%q: its commands need level %d", name, levels)
+		}
+	}
+}
+
 func TestAnEntryOfALaterVersionStopsTheReplica(t *testing.T) {
 	s := New()
 	s.ApplyBatch(1, &Batch{Elapsed: 5, Commands: []Command{node("a", 1)}})

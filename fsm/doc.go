@@ -15,6 +15,10 @@
 //	a repeated command is harmless, as long as requestMemory and requestWindow reach (R20)
 //	a lease ends by report, by an Expire that finds its deadline passed, or by the next start of its node (I6, I13)
 //	a done shard stays done, a final job stays final, unless a person retries
+//	each occurrence of a schedule is decided once; one that waits has a run that it waits for (R32)
+//	a grant never takes a queue over its limit, and a queue counts what its jobs hold, not what was said (R33)
+//	the shards of a range cover it, each number once, however they are split; what an attempt has begun stays its shard's (R35)
+//	a key that has succeeded is skipped within its window, also when its job is gone (R31)
 //	a job that is not final has an open stage, and a shard that is neither done nor leased becomes ready by itself
 //	same log, same bytes, on every replica and of every architecture       (I10)
 //	whatever the log holds, Apply neither panics nor takes more memory or time than limits.go allows
@@ -26,6 +30,9 @@
 //	   |          +-----------+-> failed (out of attempts), cancelled
 //	   +----------------------+   at once, or after its retry time
 //
+// A stage may get its shards when it opens: one for each line of an output, or one for each member, on which alone it may run. A
+// machine that lacks what a shard needs gives it back, which counts for nothing.
+//
 // A stage waits for those it needs, is open, and ends succeeded, partial, failed or cancelled; or it is skipped. A retry by a
 // person makes chosen shards pending again, and every stage that reads from them anew.
 //
@@ -34,5 +41,6 @@
 // ready, what falls due next) is kept beside them and rebuilt when a snapshot is read; it is in no snapshot and no digest.
 //
 // What is stored is copied: neither a log entry's buffer nor a snapshot's is kept. A field is added to a record at its end
-// and read only if it is there; testdata/compat holds old logs and snapshots, which must go on giving the same state.
+// and read only if it is there. A state that uses nothing of level 2 (see Level) is written in the form of level 1, so that its
+// bytes and digests stay what they were; one that does is refused by older replicas instead of being read in part. testdata/compat holds old logs and snapshots, which must go on giving the same state.
 package fsm

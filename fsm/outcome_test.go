@@ -53,6 +53,9 @@ func timed(id string, within, deadline task.Millis, st task.StageSpec) *SubmitJo
 func TestJobsExpire(t *testing.T) {
 	l := newLedger(t)
 	l.ok(0, node("a", 1), timed("j1", 20*task.Second, 0, stage("main", 1)), timed("j2", 20*task.Second, 30*task.Second, stage("main", 2)))
+	if at, ok := l.s.Due(); !ok || at != l.s.Clock.Add(20*task.Second) {
+		t.Fatalf("due at %d, %v: no leader wakes for a start_within", at, ok)
+	}
 	l.refused("conflict", &ExpireJob{Job: "j1"})
 	l.refused("not_found", &ExpireJob{Job: "j9"})
 	tok := l.one("j2", 0, 0)

@@ -28,10 +28,14 @@ func (s *State) EachReadyFrom(priority, seq int, f func(*Job) Next) {
 			open = append(open, q)
 		}
 	}
+	var heads headHeap
 	for p := min(priority, priorities-1); p >= 0 && len(open) > 0; p-- {
-		var heads headHeap
+		heads = heads[:0]
 		for _, q := range open {
 			rest := q.ready.lists[p].seqs
+			if len(rest) == 0 {
+				continue
+			}
 			if p == priority && seq > 0 {
 				at, _ := q.ready.lists[p].find(seq)
 				rest = rest[at:]
@@ -40,7 +44,9 @@ func (s *State) EachReadyFrom(priority, seq int, f func(*Job) Next) {
 				heads = append(heads, h)
 			}
 		}
-		heap.Init(&heads)
+		if len(heads) > 1 {
+			heap.Init(&heads)
+		}
 		for len(heads) > 0 {
 			h := heads[0]
 			next := f(s.JobBySeq(int(h.rest[0])))
@@ -51,10 +57,14 @@ func (s *State) EachReadyFrom(priority, seq int, f func(*Job) Next) {
 				open = slices.DeleteFunc(open, func(q *queue) bool { return q == h.q })
 			}
 			h.rest = h.rest[1:]
-			if h, ok := h.skip(); ok && next == NextJob {
+			h, ok := h.skip()
+			switch {
+			case ok && next == NextJob && len(heads) == 1:
+				heads[0] = h
+			case ok && next == NextJob:
 				heads[0] = h
 				heap.Fix(&heads, 0)
-			} else {
+			default:
 				heap.Pop(&heads)
 			}
 		}

@@ -11,6 +11,9 @@
 //	                                             else forward; no leader: again until the caller's time is over
 //	member ─ServeForwarded─> the same routes, once: a forwarded request is never passed on again
 //
+// Why something does not run is asked of plan itself (plan.Explain, plan.Fits), so that what is said follows the rules by which
+// shards are placed; this package adds only what it alone knows: for how long a machine is silent, a label of nearly that name.
+//
 // # What fails
 //
 //	the leader goes while it writes   the outcome is unknown: the request is repeated with its request id, which does it once

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -278,4 +279,53 @@ func TestASkippedStageCountsNothing(t *testing.T) {
 		t.Errorf("%+v", l.Items[0])
 	}
 	c.wantWhy("hello/why", "")
+}
+
+// TestARareFilterEndsItsPageEarly: a page looks at so many jobs and no more, and the next one goes on behind them.
+func TestARareFilterEndsItsPageEarly(t *testing.T) {
+	c := newCluster(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	written := make(chan error, 1)
+	go func() { written <- c.audit.Run(ctx) }() // so many events have to go somewhere
+	defer func() { cancel(); <-written }()
+	rare := c.submit("name: rare\nrun: echo\n")
+	spec := []byte(specJSON(t, hello))
+	for n := 0; n < maxWalk; {
+		var cs []fsm.Command
+		for range 5000 {
+			n++
+			cs = append(cs, &fsm.SubmitJob{RequestID: task.RequestID(fmt.Sprintf("f%d", n)), Job: task.JobID(fmt.Sprintf("jf%d", n)), Spec: spec, Digest: []byte("d")})
+		}
+		c.do(1, cs...)
+	}
+	var l task.List[task.JobView]
+	c.get("/v1/jobs?name=rare").ok(&l)
+	if len(l.Items) != 0 || l.Next == "" {
+		t.Fatalf("%d jobs, next %q", len(l.Items), l.Next)
+	}
+	c.get("/v1/jobs?name=rare&after=" + l.Next).ok(&l)
+	if len(l.Items) != 1 || l.Items[0].ID != rare || l.Next != "" {
+		t.Errorf("%d jobs, next %q", len(l.Items), l.Next)
+	}
+}
+
+func TestJobsOfASpanOfTime(t *testing.T) {
+	c := newCluster(t)
+	for _, name := range []string{"a", "b", "c"} {
+		c.submit("name: " + name + "\nrun: echo\n")
+		c.lead(10 * time.Minute)
+	}
+	at := func(d time.Duration) string { return url.QueryEscape(noon.Add(d).Format(time.RFC3339)) }
+	for query, want := range map[string]string{"since=55m": "c b", "until=55m": "a", "since=55m&until=45m": "b", "since=" + at(-41*time.Minute): "c", "until=" + at(-time.Hour): "", "": "c b a"} {
+		var l task.List[task.JobView]
+		c.get("/v1/jobs?" + query).ok(&l)
+		var names []string
+		for _, j := range l.Items {
+			names = append(names, j.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s gives %q, want %q", query, got, want)
+		}
+	}
+	c.get("/v1/jobs?until=later").problem(400, "invalid", "until \"later\" is neither")
 }

@@ -131,3 +131,22 @@ func TestAnIdleClusterWithASchedule(t *testing.T) {
 		}
 	})
 }
+
+// Nothing else wakes the leader of an idle cluster: it comes back by itself exactly when something is due.
+func TestASleepingLeaderWakesForASchedule(t *testing.T) {
+	run(t, 1, func(c *cluster) {
+		s := schedule.Default()
+		s.Cron = "7-59/10 * * * *"
+		c.schedule("sometimes", s, stage("a", 1, task.Minute))
+		time.Sleep(40 * time.Minute)
+		runs := c.runs("sometimes")
+		for _, j := range runs {
+			if late := j.Submitted - j.ScheduledFor; late < 0 || late > 100 {
+				t.Errorf("the run for %s is %d ms late", time.UnixMilli(j.ScheduledFor).UTC(), late)
+			}
+		}
+		if len(runs) < 3 {
+			t.Errorf("%d runs", len(runs))
+		}
+	})
+}

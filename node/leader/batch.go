@@ -99,7 +99,7 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 	t.cfg.Log.Read(func(s *fsm.State) {
 		t.sessions.judge(s, presence)
 		t.note(s, b, entry.Commands, awake)
-		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks}
+		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks, Coming: coming(s, entry.Commands, polls)}
 		decisions := plan.Expire(v)
 		decisions = append(decisions, plan.Presences(v)...)
 		decisions = append(decisions, t.ending(b, plan.ExpireJobs(v))...)
@@ -115,7 +115,7 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 			decisions = append(decisions, plan.Collect(v)...)
 		}
 		entry.Commands = append(entry.Commands, decisions...)
-		b.polls = t.reserve(s, decisions, polls)
+		b.polls = t.reserve(v, decisions, polls)
 		if at, ok := t.due(s); ok && t.inFlight == 0 {
 			must = at <= v.Now || awake-t.measured >= keepAlive
 		}
@@ -126,12 +126,31 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 	return must
 }
 
+// coming gives the jobs that the entry stores, as many as the parked polls could take shards of.
+func coming(s *fsm.State, commands []fsm.Command, polls map[task.NodeID]*poll) (jobs []*fsm.Job) {
+	room := 0
+	for _, p := range polls {
+		room += p.want
+	}
+	for _, c := range commands {
+		if len(jobs) >= room {
+			break
+		}
+		if submit, ok := c.(*fsm.SubmitJob); ok {
+			if j := s.Preview(submit); j != nil {
+				jobs = append(jobs, j)
+			}
+		}
+	}
+	return jobs
+}
+
 // reserve notes grants as being in flight and gives the polls that they will answer. The caller holds mu.
-func (t *term) reserve(s *fsm.State, decisions []fsm.Command, polls map[task.NodeID]*poll) map[task.NodeID]*poll {
+func (t *term) reserve(v *plan.View, decisions []fsm.Command, polls map[task.NodeID]*poll) map[task.NodeID]*poll {
 	out := map[task.NodeID]*poll{}
 	for _, c := range decisions {
 		if g, ok := c.(*fsm.Grant); ok {
-			t.flight.Add(s, g)
+			t.flight.Add(v.Job(g.Job), g)
 			out[g.Node] = polls[g.Node]
 		}
 	}

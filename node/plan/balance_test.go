@@ -204,7 +204,7 @@ func TestAQueueLimitHoldsWithGrantsInFlight(t *testing.T) {
 	for _, c := range first {
 		g := c.(*fsm.Grant)
 		count[string(g.Job)] += len(g.Shards)
-		s.flight.Add(s.s, g)
+		s.flight.Add(s.s.Job(g.Job), g)
 	}
 	if count["j"]+count["k"] != 3 || count["other"] != 1 {
 		t.Fatalf("%v", count)

@@ -102,26 +102,28 @@ func (p *placer) queueOf(j *fsm.Job) *queue {
 	if p.queue != nil && p.queue.Name == name {
 		return p.queue
 	}
-	q := p.queues[name]
-	if q == nil {
-		q = &queue{Queue: p.State.Queue(name), last: -1}
-		if q.Queue == nil {
-			q.Queue = &fsm.Queue{Name: name, Paused: true} // never: a queue in use cannot be removed
+	for _, q := range p.queues {
+		if q.Name == name {
+			p.queue = q
+			return q
 		}
-		q.room = q.Room()
-		if q.Max > 0 {
-			q.room -= p.Flight.queues[name]
-		}
-		q.strategy = strategyOf(q.Balance)
-		if id, ok := p.Flight.turns[name]; ok {
-			for _, m := range p.members {
-				if m.id == id {
-					q.last = m.at
-				}
+	}
+	q := &queue{Queue: p.State.Queue(name), last: -1}
+	if q.Queue == nil {
+		q.Queue = &fsm.Queue{Name: name, Paused: true} // never: a queue in use cannot be removed
+	}
+	q.room, q.strategy = q.Room(), strategyOf(q.Balance)
+	if q.Max > 0 {
+		q.room -= p.Flight.queues[name]
+	}
+	if id, ok := p.Flight.turns[name]; ok {
+		for _, m := range p.members {
+			if m.id == id {
+				q.last = m.at
 			}
 		}
-		p.queues[name] = q
 	}
+	p.queues = append(p.queues, q)
 	p.queue = q
 	return q
 }

@@ -85,7 +85,7 @@ func TestWhatIsInFlightIsBooked(t *testing.T) {
 	v := b.viewOf(task.Load{})
 	cs := plan.Place(v)
 	for _, c := range cs {
-		v.Flight.Add(b.s, c.(*fsm.Grant))
+		v.Flight.Add(b.s.Job(c.(*fsm.Grant).Job), c.(*fsm.Grant))
 	}
 	if n := granted(plan.Place(v)); n != 0 {
 		t.Fatalf("%d more", n)

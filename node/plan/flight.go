@@ -15,9 +15,10 @@ type Flight struct {
 	queues map[string]int
 	nodes  map[task.NodeID]claim
 
-	turns  map[string]task.NodeID // per queue: who got its last shard in turn
-	scan   scan
-	looked map[stageKey]int // where the search for a shard of its own machine stopped
+	turns   map[string]task.NodeID // per queue: who got its last shard in turn
+	scan    scan
+	members []member         // of the last plan, to be used again
+	looked  map[stageKey]int // where the search for a shard of its own machine stopped
 }
 
 type stageKey struct {
@@ -37,10 +38,10 @@ func NewFlight() *Flight {
 		queues: map[string]int{}, nodes: map[task.NodeID]claim{}, turns: map[string]task.NodeID{}, looked: map[stageKey]int{}}
 }
 
-// Add notes a proposed grant. It is known by its pointer.
-func (f *Flight) Add(s *fsm.State, g *fsm.Grant) {
+// Add notes a proposed grant of a job. It is known by its pointer.
+func (f *Flight) Add(j *fsm.Job, g *fsm.Grant) {
 	fl := &flown{}
-	if j := s.Job(g.Job); j != nil {
+	if j != nil {
 		fl.queue = j.Queue()
 		fl.claim = claimOf(&j.Spec.Stages[g.Stage]).times(len(g.Shards))
 	}

@@ -8,7 +8,7 @@ func (leastLoaded) choose(_ *pick, f *fit) int {
 	best, least := -1, 0.0
 	for i := range f.seats {
 		m := &f.seats[i]
-		if !m.room(&f.need) {
+		if m.free <= 0 || f.need.big+m.claimed.big > 0 && !m.enough(&f.need) { // room, written out: it runs for each shard and machine
 			continue
 		}
 		if load := m.full - m.prefers; best < 0 || load < least {

@@ -28,14 +28,24 @@ type member struct {
 // members lists the machines in the order of their first registration, which is the same on every leader.
 func (v *View) members() []*member {
 	nodes := v.State.Nodes()
-	store := make([]member, len(nodes))
+	var store []member
+	if v.Flight != nil { // a plan needs them only until it is made: the next one takes the same
+		store = v.Flight.members
+	}
+	if cap(store) < len(nodes) {
+		store = make([]member, len(nodes))
+	}
+	store = store[:len(nodes)]
+	if v.Flight != nil {
+		v.Flight.members = store
+	}
 	out := make([]*member, 0, len(nodes))
 	for i, n := range nodes {
 		if n.Gone != "" {
 			continue
 		}
 		m := &store[i]
-		m.at = i
+		*m = member{at: i}
 		v.judgeNode(m, n)
 		out = append(out, m)
 	}

@@ -22,6 +22,7 @@ func Place(v *View) []fsm.Command {
 	p := newPlacer(v)
 	if p.free > 0 || p.own > 0 {
 		p.scan()
+		p.placeComing(v.Coming)
 	}
 	out := make([]fsm.Command, len(p.out))
 	for i, g := range p.out {
@@ -30,9 +31,9 @@ func Place(v *View) []fsm.Command {
 		}
 		out[i] = g
 	}
-	for name, q := range p.queues {
-		if q.last >= 0 {
-			v.Flight.turns[name] = p.State.NodeByPlace(int32(q.last)).Info.ID
+	for _, q := range p.queues {
+		if q.Balance == task.BalanceRoundRobin && q.last >= 0 {
+			v.Flight.turns[q.Name] = p.State.NodeByPlace(int32(q.last)).Info.ID
 		}
 	}
 	return out
@@ -46,14 +47,14 @@ type placer struct {
 	own     int // that the leader's own can
 	fits    map[*task.StageSpec]*fit
 	plain   *fit // of every stage that asks for nothing
-	queues  map[string]*queue
+	queues  []*queue
 	queue   *queue // the last one asked for
 	sharing sharing
 	out     []*fsm.Grant
 }
 
 func newPlacer(v *View) *placer {
-	p := &placer{View: v, members: v.members(), fits: map[*task.StageSpec]*fit{}, queues: map[string]*queue{}}
+	p := &placer{View: v, members: v.members()}
 	others := false
 	for _, m := range p.members {
 		if m.id == v.Self {
@@ -79,6 +80,9 @@ func (p *placer) fitOf(spec *task.StageSpec) *fit {
 	f := p.fits[spec]
 	if f == nil {
 		f = p.fitting(spec, p.members)
+		if p.fits == nil {
+			p.fits = map[*task.StageSpec]*fit{}
+		}
 		p.fits[spec] = f
 	}
 	return f

@@ -78,7 +78,7 @@ func TestWhatIsInFlightIsNotGrantedAgain(t *testing.T) {
 		t.Fatalf("%v", first)
 	}
 	for node, shards := range first {
-		f.Add(b.s, &fsm.Grant{Node: node, Job: "j", Shards: shards})
+		f.Add(b.s.Job("j"), &fsm.Grant{Node: node, Job: "j", Shards: shards})
 	}
 	if again := b.place(4, f); len(again) != 0 {
 		t.Fatalf("granted again: %v", again)

@@ -107,8 +107,18 @@ func TestNothingIsSplitWhileShardsOfTheStageAreReadyOrNoMachineIsIdle(t *testing
 		s.s.Leases(func(l *fsm.Lease) {
 			defer s.apply(&fsm.Cursor{Ref: l.Ref, Token: l.Token, Cursor: int64(l.Ref.Shard)*100 + 1})
 		})
-		if got := plan.Split(s.view()); len(got) != c.want {
+		if c.name == "ready" { // there is room, and something to fill it
+			s.apply(&fsm.RegisterNode{Info: task.NodeInfo{ID: "new", Name: "new", Slots: 2}, Incarnation: 1})
+		}
+		got := plan.Split(s.view())
+		if len(got) != c.want {
 			t.Errorf("%s: %d splits, not %d", c.name, len(got), c.want)
+		}
+		if len(got) > 0 {
+			s.apply(got...)
+		}
+		if again := plan.Split(s.view()); len(again) != 0 {
+			t.Errorf("%s: %d more for the same room", c.name, len(again))
 		}
 	}
 }

@@ -12,6 +12,8 @@ type View struct {
 	Self   task.NodeID  // the leader's own node
 	Nodes  map[task.NodeID]Presence
 	Flight *Flight
+	// Coming are jobs that the entry being built stores, in its order (fsm.State.Preview).
+	Coming []*fsm.Job
 	// Lacks is what nodes were found not to have; nil = nothing is known.
 	Lacks *Lacks
 	// Stranger says that nobody's sessions are known here: every node that the ledger has online is taken to be here, and

@@ -42,8 +42,10 @@ type modelTally struct{ starts, renewedFirst, expired, saves, stale int }
 
 func TestModelAtMostOneBeliever(t *testing.T) {
 	first, n := uint64(1), uint64(24)
-	if s := os.Getenv("LANJOBS_MODEL_SEEDS"); s != "" {
-		n, _ = strconv.ParseUint(s, 10, 64)
+	for _, name := range []string{"LANJOBS_SEEDS", "LANJOBS_MODEL_SEEDS"} {
+		if s := os.Getenv(name); s != "" {
+			n, _ = strconv.ParseUint(s, 10, 64)
+		}
 	}
 	if s := os.Getenv("LANJOBS_MODEL_FIRST"); s != "" {
 		first, _ = strconv.ParseUint(s, 10, 64)

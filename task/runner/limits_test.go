@@ -157,9 +157,9 @@ func TestMemoryLimit(t *testing.T) {
 	spec, out := withOut(b, `read x < "$OUT/gate"; echo alive`)
 	mkfifo(t, out+"/gate")
 	neighbour := b.start(spec, far())
-	greedy := withResources(script(`(tail -c 400000000 /dev/zero | wc -c) || echo survived; sleep 600`), task.Resources{MemoryMB: 16})
+	greedy := withResources(script(`(head -c 400000000 /dev/zero | tail -c 400000000 | wc -c) || echo survived; sleep 600`), task.Resources{MemoryMB: 48})
 	x, e := b.run(greedy)
-	if e.Outcome.End != task.EndOutOfMemory || e.Outcome.Signal != 9 || e.Outcome.Message != "out of memory: limit 16 MiB" {
+	if e.Outcome.End != task.EndOutOfMemory || e.Outcome.Signal != 9 || e.Outcome.Message != "out of memory: limit 48 MiB" {
 		t.Errorf("%+v %q", e.Outcome, b.log(x, ""))
 	}
 	b.nothingLeft(x)

@@ -83,7 +83,8 @@ func TestOutcomeOf(t *testing.T) {
 			t.Errorf("%+v: %+v", c.e, o)
 		}
 	}
-	if o := outcomeOf(&exitRecord{Code: 0xC0000005}); o.ExitCode != -1073741819 {
+	violation := int64(0xC0000005) // more than an int of a 32-bit machine holds
+	if o := outcomeOf(&exitRecord{Code: int(violation)}); o.ExitCode != -1073741819 {
 		t.Errorf("an access violation on Windows: exit code %d", o.ExitCode)
 	}
 	long := outcomeOf(&exitRecord{StartError: strings.Repeat("ä ", 400)}).Message
