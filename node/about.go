@@ -13,11 +13,12 @@ import (
 	"github.com/shirou/gopsutil/v4/disk"
 	"github.com/shirou/gopsutil/v4/mem"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 )
 
 // Level is the highest cluster level that this binary can apply (R47).
-const Level = 1
+const Level = fsm.Level
 
 // shells are those that a job file may name; the ones on the PATH become labels.
 var shells = []string{"sh", "bash", "zsh", "pwsh", "cmd", "python3"}

@@ -2,9 +2,13 @@ package leader
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -71,7 +75,7 @@ func TestRestHoldsBackUntilGoOn(t *testing.T) {
 			o.submit(1)
 			close(done)
 		}()
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if o.log.writes != before {
 			t.Fatal("proposed while resting")
 		}
@@ -79,6 +83,26 @@ func TestRestHoldsBackUntilGoOn(t *testing.T) {
 		<-done
 		if o.log.writes == before {
 			t.Fatal("nothing proposed afterwards")
+		}
+	})
+}
+
+// What a member could not apply is not even proposed (C45).
+func TestWhatAnOlderMemberCannotApplyIsRefused(t *testing.T) {
+	lead(t, func(o *office) {
+		o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level}, Incarnation: 2}, &transport.RegisterReply{})
+		old := task.NodeInfo{ID: "old", Name: "nas", Slots: 1, Level: 1, Version: "0.0.9"}
+		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 1}, &transport.RegisterReply{})
+		max := 3
+		_, err := o.l.Propose(context.Background(), &fsm.SetQueue{Name: "small", Max: &max})
+		if !errors.Is(err, task.ErrConflict) || !strings.Contains(err.Error(), "nas runs 0.0.9") {
+			t.Fatalf("%v", err)
+		}
+		o.submit(1) // what it knows goes on
+		old.Level = fsm.Level
+		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 2}, &transport.RegisterReply{})
+		if r, err := o.l.Propose(context.Background(), &fsm.SetQueue{Name: "small", Max: &max}); err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
 		}
 	})
 }

@@ -56,9 +56,14 @@ func (l *Leader) name(jobs []fsm.SubmitJob) {
 // enqueue puts commands into the queue in their order; those without room have an error and no request.
 func (t *term) enqueue(jobs []fsm.SubmitJob, errs []error) []*request {
 	out := make([]*request, len(jobs))
+	for i := range jobs {
+		errs[i] = t.tooNew(&jobs[i])
+	}
 	t.mu.Lock()
 	for i := range jobs {
 		switch {
+		case errs[i] != nil:
+			continue
 		case t.closed:
 			errs[i] = errTermOver()
 			continue

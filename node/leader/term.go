@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,9 @@ func (t *term) nudge() {
 
 // propose queues a command and waits for its result.
 func (t *term) propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
+	if err := t.tooNew(c); err != nil {
+		return fsm.Result{}, err
+	}
 	r := &request{cmd: c, done: make(chan outcome, 1)}
 	t.mu.Lock()
 	full := len(t.queue) >= maxQueue
@@ -95,6 +99,21 @@ func (t *term) propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
 	case <-ctx.Done():
 		return fsm.Result{}, task.NewProblem(task.ErrNoLeader, "no answer in time: its fate is unknown, repeat it", "")
 	}
+}
+
+// tooNew refuses a command that a member could not apply (R47): it would stop there for good.
+func (t *term) tooNew(c fsm.Command) (err error) {
+	t.cfg.Log.Read(func(s *fsm.State) {
+		for _, n := range s.Nodes() {
+			if n.Gone != "" || n.Incarnation == 0 || n.Info.Level >= fsm.Level || max(n.Info.Level, 1) >= fsm.LevelOf(c) {
+				continue
+			}
+			err = task.NewProblem(task.ErrConflict, fmt.Sprintf("this needs a newer lanjobs on every machine; %s runs %s", n.Info.Name, n.Info.Version),
+				"Copy the new binary to "+n.Info.Name+" and start it again.")
+			return
+		}
+	})
+	return err
 }
 
 func errTermOver() error {

@@ -191,6 +191,29 @@ func TestRenewalCountsFromBeforeItWasSent(t *testing.T) {
 	})
 }
 
+// Only failures in a row count for the strict rule: an answer in between begins anew (R10).
+func TestAnAnswerEndsARowOfFailures(t *testing.T) {
+	strict := task.DefaultLease(task.DefaultTTL)
+	strict.MaxRenewFailures = 3
+	a := newAttempt(task.Assignment{FirstTTL: strict.FirstTTL()})
+	a.phase, a.terms = phaseRunning, strict
+	second := func(n int) task.Boot { return task.Boot(time.Duration(n) * time.Second) }
+	for i, missed := range []bool{false, true, true, false, true, true} {
+		if missed {
+			a.miss(second(i))
+		} else {
+			a.extend(second(i), strict.TTL)
+		}
+		if _, _, act := a.lapse(second(i)); act {
+			t.Fatalf("stopped after turn %d, two failures in a row", i)
+		}
+	}
+	a.miss(second(7))
+	if reason, _, act := a.lapse(second(7)); !act || reason != task.StopLeaseLost {
+		t.Errorf("three failures in a row: %q %v", reason, act)
+	}
+}
+
 // Three strikes end a strict attempt long before its deadline; one that is only renewed along is not charged.
 func TestStrictRule(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
