@@ -25,8 +25,8 @@ var (
 
 const (
 	readyTimeout    = time.Second // an answer older than that says nothing
-	readyRounds     = 15          // of asking: right after the last entry everybody is behind
-	readyPause      = 20 * time.Millisecond
+	readyPatience   = 3 * readyTimeout
+	readyPause      = 20 * time.Millisecond // right after the last entry everybody is behind
 	transferTimeout = 5 * time.Second
 )
 
@@ -74,19 +74,19 @@ func (t *Transfer) Do(ctx context.Context) error {
 			voters = append(voters, task.NodeID(s.ID))
 		}
 	}
-	for round := range readyRounds {
-		if round > 0 {
-			select {
-			case <-t.Clock.After(readyPause):
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
+	for start := t.Clock.Awake(); ; {
 		if to, ok := t.successor(ctx, voters); ok {
 			return t.hand(ctx, term, to)
 		}
+		if t.Clock.Awake()-start >= readyPatience-readyTimeout {
+			return ErrNoSuccessor
+		}
+		select {
+		case <-t.Clock.After(readyPause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return ErrNoSuccessor
 }
 
 // successor gives the first voter that answers with all of the log.

@@ -86,7 +86,7 @@ func lead(t *testing.T, f func(*office)) {
 		done := make(chan struct{})
 		go func() { defer close(done); _ = o.l.Lead(ctx, 1) }()
 		synctest.Wait()
-		o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: task.NodeInfo{ID: "b", Name: "b", Slots: 4}, Incarnation: 1}, &transport.RegisterReply{})
+		o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level}, Incarnation: 1}, &transport.RegisterReply{})
 		f(o)
 		cancel()
 		<-done
