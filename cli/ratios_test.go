@@ -97,7 +97,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { if !t.Failed() { _ = os.RemoveAll(dir) } })
 	b := &bench{t: t, dir: dir, exe: filepath.Join(dir, "lanjobs"), port: 17420}
 	build := exec.Command("go", "build", "-o", b.exe, "..")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -96,7 +97,7 @@ func OpenRaft(cfg *raft.Config, machine raft.FSM, stores *RaftStores, trans *tra
 	if err != nil {
 		return nil, err
 	}
-	trans.Guard(func() task.NodeID { return "" }, stores.HasLog)
+	trans.Guard(func() task.NodeID { return "" }, stores.HasLog, func(task.NodeID) bool { return false })
 	err = guarded(func() (err error) {
 		r, err = raft.NewRaft(cfg, machine, cached, stores.Store, stores.Snapshots, trans)
 		return err
@@ -110,8 +111,16 @@ func OpenRaft(cfg *raft.Config, machine raft.FSM, stores *RaftStores, trans *tra
 	trans.Guard(func() task.NodeID {
 		_, id := r.LeaderWithID()
 		return task.NodeID(id)
-	}, stores.HasLog)
+	}, stores.HasLog, func(id task.NodeID) bool { return StandsBy(r, id) })
 	return r, nil
+}
+
+// StandsBy tells whether a node is in the newest configuration that this node's log holds, without a vote.
+func StandsBy(r *raft.Raft, id task.NodeID) bool {
+	f := r.GetConfiguration()
+	return f.Error() == nil && slices.ContainsFunc(f.Configuration().Servers, func(s raft.Server) bool {
+		return s.ID == raft.ServerID(id) && s.Suffrage != raft.Voter
+	})
 }
 
 // shutdownTimeout bounds the end of Raft: it waits for its goroutines, of which one may hang in a disk that does not answer.

@@ -111,7 +111,7 @@ func newPair(prepareA, prepareB func(*transport.RaftLayerConfig)) *pairOf {
 	p := &pairOf{n: memnet.New(), done: make(chan struct{})}
 	p.a, p.b = newLayer(p.n, "a", prepareA), newLayer(p.n, "b", prepareB)
 	p.ta, p.tb = transport.NewRaftTransport(p.a.RaftLayer), transport.NewRaftTransport(p.b.RaftLayer)
-	p.tb.Guard(func() task.NodeID { return "a" }, func() bool { return true })
+	p.tb.Guard(func() task.NodeID { return "a" }, func() bool { return true }, nobody)
 	p.seen = answerAll(p.tb, p.done)
 	return p
 }
@@ -206,7 +206,7 @@ func TestNoVoteWithAnEmptyLogAndNoTransferButByTheLeader(t *testing.T) {
 		p := newPair(nil, nil)
 		defer p.close()
 		leader, hasLog := task.NodeID("c"), false
-		p.tb.Guard(func() task.NodeID { return leader }, func() bool { return hasLog })
+		p.tb.Guard(func() task.NodeID { return leader }, func() bool { return hasLog }, nobody)
 		prevote := func() error {
 			return p.ta.RequestPreVote("b", "b", &raft.RequestPreVoteRequest{RPCHeader: header("a")}, &raft.RequestPreVoteResponse{})
 		}
@@ -251,7 +251,7 @@ func TestARaftThatIsNotRunningSaysSo(t *testing.T) {
 		}
 		again := transport.NewRaftTransport(p.b.RaftLayer)
 		defer again.Close()
-		again.Guard(func() task.NodeID { return "" }, func() bool { return true })
+		again.Guard(func() task.NodeID { return "" }, func() bool { return true }, nobody)
 		answerAll(again, p.done)
 		if err := vote(p.ta, "a", "b", nil); err != nil {
 			t.Errorf("after the restart of Raft: %v", err)
@@ -285,3 +285,6 @@ func TestASilentDiallerHoldsUpNobody(t *testing.T) {
 		p.n.Thaw("b")
 	})
 }
+
+// nobody stands by.
+func nobody(task.NodeID) bool { return false }

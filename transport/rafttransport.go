@@ -27,6 +27,9 @@ const maxAppendBytes = 1 << 20
 //   - Each request names the node whose stream it came on, as id and as address: votes are remembered by address.
 //   - A node whose log is empty votes for nobody: it may have lost a log in which a lease was granted.
 //   - Only the known leader may ask for a transfer of leadership; Raft takes TimeoutNow from anybody.
+//   - A stand-by that asks for votes while no leader is known was promoted by an entry that this node has not got yet. Raft
+//     refuses it for what it was; if the leader dies in that moment, and the vote is needed, nobody can ever be elected. Its log
+//     is longer, so here it gets the vote, as in the Raft paper (4.2.2).
 //
 // To know whose stream a request came on, each peer has a raft.NetworkTransport of its own for what it sends.
 type RaftTransport struct {
@@ -44,8 +47,9 @@ type RaftTransport struct {
 }
 
 type raftGuard struct {
-	leader func() task.NodeID
-	hasLog func() bool
+	leader  func() task.NodeID
+	hasLog  func() bool
+	standBy func(task.NodeID) bool
 }
 
 // raftInbox takes the requests of one peer.
@@ -76,9 +80,10 @@ func newNetworkTransport(s *raftStream) *raft.NetworkTransport {
 	})
 }
 
-// Guard tells the transport how to learn the leader that this node knows, and whether its log (or a snapshot) holds anything.
-func (t *RaftTransport) Guard(leader func() task.NodeID, hasLog func() bool) {
-	t.guard.Store(&raftGuard{leader: leader, hasLog: hasLog})
+// Guard tells the transport how to learn the leader that this node knows, whether its log (or a snapshot) holds anything, and
+// who is in its configuration without a vote.
+func (t *RaftTransport) Guard(leader func() task.NodeID, hasLog func() bool, standBy func(task.NodeID) bool) {
+	t.guard.Store(&raftGuard{leader: leader, hasLog: hasLog, standBy: standBy})
 }
 
 // accept hands a stream to the inbox of its peer.
@@ -119,7 +124,11 @@ func (t *RaftTransport) forward(from task.NodeID, box *raftInbox) {
 	}
 }
 
-// check holds the guards. The texts must not contain "unexpected command", which Raft takes for a granted pre-vote.
+// errPreVote is how a node of before pre-votes answers: Raft takes it for "ask for the vote itself".
+var errPreVote = errors.New("unexpected command: a newly promoted voter may ask for the vote itself")
+
+// check holds the guards. The texts must not contain "unexpected command", which Raft takes for a granted pre-vote; errPreVote
+// means that.
 func (t *RaftTransport) check(from task.NodeID, command any) error {
 	request, ok := command.(raft.WithRPCHeader)
 	if !ok {
@@ -137,11 +146,24 @@ func (t *RaftTransport) check(from task.NodeID, command any) error {
 			}
 			t.voting.Store(true)
 		}
+		if guard := t.guard.Load(); guard.leader() == "" && guard.standBy(from) {
+			return promoted(command)
+		}
 	case *raft.TimeoutNowRequest:
 		if guard == nil || guard.leader() != from {
 			return fmt.Errorf("transfer of leadership by %s, which is not the leader here", from)
 		}
 	}
+	return nil
+}
+
+// promoted lets a request for a vote be judged by term and log alone: without an id in it Raft looks for nothing else.
+func promoted(command any) error {
+	vote, ok := command.(*raft.RequestVoteRequest)
+	if !ok {
+		return errPreVote
+	}
+	vote.ID = nil
 	return nil
 }
 

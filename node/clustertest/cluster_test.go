@@ -176,7 +176,7 @@ func (m *machine) openRaft(f raft.FSM, found bool) (*raft.Raft, func() error, er
 		return nil, nil, err
 	}
 	trans.Guard(func() task.NodeID { _, id := r.LeaderWithID(); return task.NodeID(id) },
-		func() bool { last, _ := m.log.LastIndex(); return last > 0 })
+		func() bool { last, _ := m.log.LastIndex(); return last > 0 }, func(id task.NodeID) bool { return node.StandsBy(r, id) })
 	return r, func() error { err := trans.Close(); _ = r.Shutdown().Error(); return err }, nil
 }
 

@@ -1,6 +1,8 @@
 package clustertest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -183,5 +185,31 @@ func TestFailoversExpireNothing(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// I11 between the holder's deadline and the granter's: the ledger would still take the write, and the holder must not send it.
+func TestAHolderPastItsDeadlineWritesNothing(t *testing.T) {
+	run(t, 3, func(c *cluster) {
+		id := c.submit("j1", stage("a", 6, task.Minute))
+		w := c.busyWorker()
+		time.Sleep(100 * time.Millisecond)
+		var p *process
+		w.runner.mu.Lock()
+		for _, q := range w.runner.procs {
+			if !q.over {
+				p = q
+			}
+		}
+		w.runner.mu.Unlock()
+		wake := w.suspend()
+		time.Sleep(50 * time.Second) // more than 0.8 of the lease, less than what is left of it at the granter
+		wake()
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if seq, err := w.core.Worker().Checkpoint(ctx, &p.a, []byte("late")); !errors.Is(err, task.ErrStaleToken) {
+			t.Errorf("saved %d, %v", seq, err)
+		}
+		c.untilDone(id, 5*time.Minute)
 	})
 }
