@@ -21,7 +21,7 @@ func (s *State) Apply(index uint64, data []byte) ([]Result, []task.Event, error)
 
 // ApplyBatch applies a decoded batch.
 func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
-	s.Index, s.Wall, s.out = index, b.Wall, nil
+	s.Index, s.Wall, s.out, s.likely = index, b.Wall, nil, b.likelyEvents()
 	elapsed := min(max(b.Elapsed, 0), MaxElapsed)
 	s.Led = min(s.Led+elapsed+length(b.Idle), maxLed)
 	if elapsed > 0 {
@@ -42,6 +42,22 @@ func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
 	return results, events
 }
 
+// likelyEvents is about how many events a batch makes.
+func (b *Batch) likelyEvents() int {
+	n := 8
+	for _, c := range b.Commands {
+		switch c := c.(type) {
+		case *SubmitJob:
+			n += 2
+		case *Grant:
+			n += len(c.Shards) + 1
+		case *Report:
+			n += 3 * len(c.Reports)
+		}
+	}
+	return min(n, 1<<13)
+}
+
 // emit adds an event of the batch.
 func (s *State) emit(e task.Event) {
 	s.released.flush(s)
@@ -50,7 +66,7 @@ func (s *State) emit(e task.Event) {
 
 func (s *State) append(e task.Event) {
 	if s.out == nil {
-		s.out = make([]task.Event, 0, 8) // a few commands' worth: an event is large to copy
+		s.out = make([]task.Event, 0, s.likely) // an event is large to copy
 	}
 	e.Index, e.N, e.Clock, e.Wall = s.Index, len(s.out), s.Clock, s.Wall
 	s.out = append(s.out, e)

@@ -10,6 +10,8 @@ type Batch struct {
 	Wall     int64       // leader's wall clock, Unix milliseconds: display and audit only (I8)
 	Leader   task.NodeID
 	Commands []Command
+	// Together writes the spec of jobs that are submitted one after the other only once, if it is the same: level 2.
+	Together bool
 }
 
 // MaxElapsed caps how far one batch moves the cluster clock: a leader that was frozen and thawed expires nobody for it.
@@ -68,6 +70,7 @@ const (
 	kindExpireJob     kind = 26
 	kindCursor        kind = 27
 	kindSplitShard    kind = 28
+	kindSubmitSame    kind = 29 // a SubmitJob of the spec of the one before it in the batch
 )
 
 // InitCluster gives a state its cluster: id, name and the keys that members are issued from.

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -25,10 +26,31 @@ func (b *Batch) Encode() []byte {
 		e.str(string(b.Leader))
 	})
 	e.u64(uint64(len(b.Commands)))
+	var last *SubmitJob
 	for _, c := range b.Commands {
+		submit, ok := c.(*SubmitJob)
+		if b.Together && ok && submit.SameJob(last) {
+			e.u64(uint64(kindSubmitSame))
+			e.rec(submit.encodeSame)
+			continue
+		}
+		if ok {
+			last = submit
+		}
 		EncodeCommand(&e.b, c)
 	}
 	return e.b
+}
+
+// SameJob tells whether two commands submit the same spec: then the second needs no more than its own names in a batch.
+func (c *SubmitJob) SameJob(o *SubmitJob) bool {
+	return o != nil && bytes.Equal(c.Spec, o.Spec) && bytes.Equal(c.Digest, o.Digest)
+}
+
+func (c *SubmitJob) encodeSame(e *enc) {
+	e.str(string(c.RequestID))
+	e.str(string(c.Job))
+	e.str(c.By)
 }
 
 // EncodeCommand appends one command, so that a leader can measure a batch while it grows.
@@ -54,17 +76,24 @@ func DecodeBatch(data []byte) (*Batch, error) {
 	})
 	n := d.count()
 	b.Commands = make([]Command, 0, min(n, 4096))
+	var last *SubmitJob
 	for i := 0; i < n && d.err == nil; i++ {
 		k := kind(d.u64())
 		var c Command
 		var unknown bool
 		d.rec(func(d *dec) {
-			if f := decoders[k]; f != nil {
+			if k == kindSubmitSame && last != nil {
+				b.Together = true
+				c = &SubmitJob{RequestID: task.RequestID(d.str()), Job: task.JobID(d.str()), By: d.str(), Spec: last.Spec, Digest: last.Digest}
+			} else if f := decoders[k]; f != nil {
 				c = f(d)
 			} else {
 				unknown = true
 			}
 		})
+		if submit, ok := c.(*SubmitJob); ok {
+			last = submit
+		}
 		if unknown && d.err == nil {
 			return nil, fmt.Errorf("%w (command %d)", ErrUnknownCommand, k)
 		}

@@ -17,6 +17,17 @@ func LevelOf(c Command) int {
 	return 1 // a key of AdmitNode is skipped by a lower one, which then refuses nobody for it
 }
 
+// Members is the lowest level that a member applies, Level if there is none.
+func (s *State) Members() int {
+	level := Level
+	for _, n := range s.nodes {
+		if n.Gone == "" && n.Incarnation > 0 {
+			level = min(level, max(n.Info.Level, 1))
+		}
+	}
+	return level
+}
+
 // level is the lowest level whose snapshots can hold the state: as long as nothing needs a higher one, older replicas can read it.
 func (s *State) level() int {
 	q := s.queues

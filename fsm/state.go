@@ -48,6 +48,7 @@ type State struct {
 	weight   int64            // bytes of specs, of all jobs' records and of shard keys
 
 	out      []task.Event // of the batch being applied
+	likely   int          // about how many there will be
 	released releaseGroup // not yet in out
 	over     []string     // schedules of which a job ended in the command being applied
 }

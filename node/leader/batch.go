@@ -56,10 +56,18 @@ func (t *term) step(ctx context.Context) bool {
 // take removes from the queue what fits into one batch. The caller holds mu.
 func (t *term) take() []*request {
 	var buf []byte
+	var last *fsm.SubmitJob
 	size, n := 0, 0
 	for _, r := range t.queue {
 		buf = buf[:0]
-		fsm.EncodeCommand(&buf, r.cmd)
+		if submit, ok := r.cmd.(*fsm.SubmitJob); ok && submit.SameJob(last) {
+			size += sameJobBytes
+		} else {
+			if ok {
+				last = submit
+			}
+			fsm.EncodeCommand(&buf, r.cmd)
+		}
 		if n > 0 && size+len(buf) > maxBatchBytes {
 			break
 		}
@@ -99,6 +107,7 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 	t.cfg.Log.Read(func(s *fsm.State) {
 		t.sessions.judge(s, presence)
 		t.note(s, b, entry.Commands, awake)
+		entry.Together = s.Members() >= 2
 		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks, Coming: coming(s, entry.Commands, polls)}
 		decisions := plan.Expire(v)
 		decisions = append(decisions, plan.Presences(v)...)

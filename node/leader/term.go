@@ -16,6 +16,7 @@ import (
 const (
 	maxInFlight   = 1         // batches proposed and not yet applied
 	maxBatchBytes = 128 << 10 // soft: a batch holds at least one command
+	sameJobBytes  = 128       // about what a job takes whose spec is in the batch already
 	maxQueue      = 16384     // waiting commands; beyond it callers are told to come again
 	keepAlive     = 5 * time.Second
 	collectEvery  = time.Minute
