@@ -101,7 +101,11 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { if !t.Failed() { _ = os.RemoveAll(dir) } })
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = os.RemoveAll(dir)
+		}
+	})
 	b := &bench{t: t, dir: dir, exe: filepath.Join(dir, "lanjobs"), port: 17420}
 	build := exec.Command("go", "build", "-o", b.exe, "..")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -532,18 +536,9 @@ func (c *benchCluster) cost(n int, f func() float64) (rate float64, perLife stri
 		return all
 	}
 	before := used()
-	if os.Getenv("LANJOBS_PPROF") != "" {
-		time.AfterFunc(time.Second, func() {
-			for _, n := range c.nodes {
-				n.signal0(syscall.SIGUSR2)
-			}
-		})
-	}
 	rate = f()
 	return rate, fmt.Sprintf("%d µs", ((used() - before) / time.Duration(n)).Microseconds())
 }
 
 // benchSlots is how much a node may run at once: what is measured is lanjobs, not the wait for a slot.
 const benchSlots = task.MaxSlots
-
-func (n *benchNode) signal0(s syscall.Signal) { _ = n.cmd.Process.Signal(s) }

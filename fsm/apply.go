@@ -50,9 +50,9 @@ func (b *Batch) likelyEvents() int {
 		case *SubmitJob:
 			n += 2
 		case *Grant:
-			n += len(c.Shards) + 1
+			n += len(c.Shards)/8 + 1
 		case *Report:
-			n += 3 * len(c.Reports)
+			n += len(c.Reports) / 2
 		}
 	}
 	return min(n, 1<<13)

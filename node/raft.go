@@ -21,7 +21,7 @@ const (
 	raftHeartbeat = 500 * time.Millisecond
 	raftElection  = 500 * time.Millisecond
 	raftLease     = 400 * time.Millisecond
-	raftCommit    = 50 * time.Millisecond
+	raftCommit    = 100 * time.Millisecond
 
 	raftMaxAppend    = 512 // 64 collapses with more waiting appliers; bytes are bounded by the transport
 	raftLogCache     = 512

@@ -144,6 +144,9 @@ func (b *book) closedEnd() task.End {
 func (b *book) takeQueued() (out []*attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return nil
+	}
 	for room := b.room(); len(b.queue) > 0 && room > 0; room-- {
 		a := b.queue[0]
 		b.queue = b.queue[1:]

@@ -3,27 +3,28 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"lanjobs/task"
 )
 
-// launch gives queued attempts their slots and starts each beside the others: a start waits for the disk, and the first of
-// a job for its spec. There are about as many at once as slots at most.
+// launch gives queued attempts their slots and starts them beside each other, since a start waits for the disk: up to
+// maxStarters at once, each a share of what has come. What has to wait for the leader, the spec or a confirmation, does so by
+// itself.
 func (w *Worker) launch(ctx context.Context) {
 	var starts sync.WaitGroup
 	defer starts.Wait()
 	for _, a := range w.book.guessed() {
 		starts.Go(func() { w.adopt(ctx, a) })
 	}
-	next, idle := make(chan *attempt), make(chan struct{}, maxIdleStarters)
 	for {
-		for _, a := range w.book.takeQueued() {
-			select {
-			case next <- a: // to a starter that has nothing to do
-			default:
-				starts.Go(func() { w.starter(ctx, a, next, idle) })
-			}
+		for share := range slices.Chunk(w.shares(w.book.takeQueued())) {
+			starts.Go(func() {
+				for _, a := range share {
+					w.bringUp(ctx, a, &starts)
+				}
+			})
 		}
 		select {
 		case <-w.launchKick:
@@ -33,27 +34,29 @@ func (w *Worker) launch(ctx context.Context) {
 	}
 }
 
-// starter starts one attempt after the other: where attempts are short, a new goroutine for each would cost more than its
-// start. It ends when enough others wait for something to do.
-func (w *Worker) starter(ctx context.Context, a *attempt, next <-chan *attempt, idle chan struct{}) {
-	for {
-		w.bringUp(ctx, a)
-		select {
-		case idle <- struct{}{}:
-		default:
-			return
-		}
-		select {
-		case a = <-next:
-			<-idle
-		case <-ctx.Done():
-			return
-		}
+// shares says how what has come is divided among the starters.
+func (w *Worker) shares(all []*attempt) ([]*attempt, int) {
+	return all, max((len(all)+maxStarters-1)/maxStarters, 1)
+}
+
+// bringUp takes an attempt with a slot as far as the runner, or drops it, or leaves it to a goroutine that waits for the leader.
+func (w *Worker) bringUp(ctx context.Context, a *attempt, waits *sync.WaitGroup) {
+	spec := w.specs.known(&a.Assignment)
+	if spec == nil {
+		waits.Go(func() { w.fetchAndBegin(ctx, a) })
+		return
+	}
+	switch d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot()); {
+	case ok:
+		w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
+		w.start(a, spec, d)
+	case acked != nil:
+		waits.Go(func() { w.confirmAndBegin(ctx, a, spec, acked) })
 	}
 }
 
-// bringUp takes an attempt with a slot as far as the runner, or drops it.
-func (w *Worker) bringUp(ctx context.Context, a *attempt) {
+// fetchAndBegin is bringUp for an attempt whose spec is not here yet.
+func (w *Worker) fetchAndBegin(ctx context.Context, a *attempt) {
 	spec, err := w.spec(ctx, a)
 	switch {
 	case ctx.Err() != nil:
@@ -64,21 +67,32 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt) {
 	case spec == nil:
 		return // dropped meanwhile
 	}
-	d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
-	for !ok {
-		if acked == nil {
-			return // gone
-		}
+	switch d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot()); {
+	case ok:
+		w.wakeKeeper()
+		w.start(a, spec, d)
+	case acked != nil:
+		w.confirmAndBegin(ctx, a, spec, acked)
+	}
+}
+
+// confirmAndBegin waits until a first renewal was acknowledged, and starts the attempt if it is still to be.
+func (w *Worker) confirmAndBegin(ctx context.Context, a *attempt, spec *task.Spec, acked <-chan struct{}) {
+	for acked != nil {
 		kick(w.keeperKick)
 		select {
 		case <-acked:
 		case <-ctx.Done():
 			return
 		}
-		d, acked, ok = w.book.begin(a, w.clock.Boot())
+		var d task.Deadlines
+		var ok bool
+		if d, acked, ok = w.book.begin(a, w.clock.Boot()); ok {
+			w.wakeKeeper()
+			w.start(a, spec, d)
+			return
+		}
 	}
-	w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
-	w.start(a, spec, d)
 }
 
 // start hands an attempt over. What happened to it meanwhile (renewed, stopped) is made good afterwards, since the runner
@@ -88,7 +102,9 @@ func (w *Worker) start(a *attempt, spec *task.Spec, d task.Deadlines) {
 		w.startFailed(a, err)
 		return
 	}
-	w.log.Debug("attempt started", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token)
+	if w.debugs() {
+		w.log.Debug("attempt started", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token)
+	}
 	later, stop := w.book.started(a, w.clock.Boot())
 	if later != d && later != (task.Deadlines{}) {
 		w.cfg.Runner.Extend(a.Execution(), later)

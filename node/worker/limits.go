@@ -24,8 +24,8 @@ const (
 	confirmDelay = 20 * time.Millisecond
 	// slowStart: a start that takes longer, or a tenth of its first lease, is confirmed before it is over.
 	slowStart = time.Second
-	// maxIdleStarters is how many starters stay when nothing is to be started.
-	maxIdleStarters = 8
+	// maxStarters is how many attempts are started at once; more would only wait for the same disk and processors.
+	maxStarters = 16
 	// minHeartbeat keeps wrong terms from making a busy loop.
 	minHeartbeat = 20 * time.Millisecond
 	// maxFlights is how many renewal requests may be unanswered; the oldest is given up for a new one.

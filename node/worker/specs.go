@@ -44,6 +44,20 @@ type specEntry struct {
 
 func newSpecs() *specs { return &specs{byKey: map[string]*specEntry{}, used: list.New()} }
 
+// known gives the spec of an assignment if it is here and has its stage, nil else.
+func (s *specs) known(a *task.Assignment) *task.Spec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.byKey[specKey(a)]
+	if e == nil || e.at == nil || a.Stage < 0 || a.Stage >= len(e.spec.Stages) {
+		return nil
+	}
+	if s.used.Front() != e.at {
+		s.used.MoveToFront(e.at)
+	}
+	return e.spec
+}
+
 // get gives the spec of an assignment, fetching it once however many ask. A failed fetch is not kept.
 func (s *specs) get(ctx context.Context, a *task.Assignment, fetch func(context.Context, task.JobID) (*task.Spec, int, error)) (*task.Spec, error) {
 	key := specKey(a)

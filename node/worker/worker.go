@@ -139,6 +139,9 @@ func (w *Worker) collect(ctx context.Context) {
 	}
 }
 
+// debugs tells whether debug lines are written: where attempts are short, even making one that is not costs something.
+func (w *Worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
+
 // ended frees the slot of an attempt whose process is gone. The outbox takes the token before the book lets go of it, so
 // that it is in Held and Holding without a gap. A deferral counts more than how the process ended: the task was told to.
 func (w *Worker) ended(e runner.Exit) {
@@ -149,7 +152,9 @@ func (w *Worker) ended(e runner.Exit) {
 	}
 	w.outbox.add(r, true)
 	w.book.end(a.Token)
-	w.log.Debug("attempt ended", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token, "end", r.Outcome.String())
+	if w.debugs() {
+		w.log.Debug("attempt ended", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token, "end", r.Outcome.String())
+	}
 	kick(w.outboxKick)
 	kick(w.launchKick)
 	w.bell.ring()
