@@ -17,7 +17,6 @@ type mill struct {
 	index  uint64
 	slots  int
 	flight *plan.Flight
-	told   []*fsm.Report
 }
 
 func newMill(b *testing.B, nodes, slots int) *mill {
