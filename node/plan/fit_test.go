@@ -193,3 +193,25 @@ func TestBroadcastShardsGoToTheirMachinesTheLeaderToo(t *testing.T) {
 		t.Errorf("%v", seen)
 	}
 }
+
+// A machine of one processor runs what asks for one, and what asks for memory only; for more it is too small.
+func TestOneProcessorIsEnoughForOne(t *testing.T) {
+	small := task.NodeInfo{ID: "s", Name: "s", Slots: 1, CPUs: 1, MemoryMB: 1000}
+	for _, c := range []struct {
+		resources task.Resources
+		fits      bool
+	}{
+		{task.Resources{MemoryMB: 512}, true},
+		{task.Resources{MilliCPU: 1000, MemoryMB: 512}, true},
+		{task.Resources{MilliCPU: 1001}, false},
+		{task.Resources{MemoryMB: 801}, false},
+	} {
+		b := newBoard(t, small)
+		st := simStage("s", 1, 5000)
+		st.Resources = c.resources
+		b.submit("j", st, 50)
+		if got := b.place(1, plan.NewFlight()); len(got["s"]) == 1 != c.fits {
+			t.Errorf("%+v: granted %v, want %v", c.resources, got, c.fits)
+		}
+	}
+}

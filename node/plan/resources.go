@@ -20,6 +20,7 @@ type claim struct {
 	memoryMB int
 	diskMB   int
 	big      int // attempts of slots that are not ordinary
+	stated   int // attempts of slots that say how much of the processors they need
 }
 
 // claimOf is what one attempt of a stage takes.
@@ -29,15 +30,18 @@ func claimOf(spec *task.StageSpec) claim {
 	if !spec.Resources.Ordinary() {
 		c.big = 1
 	}
+	if spec.Resources.MilliCPU > 0 {
+		c.stated = 1
+	}
 	return c
 }
 
 func (c claim) times(n int) claim {
-	return claim{c.slots * n, c.milliCPU * n, c.memoryMB * n, c.diskMB * n, c.big * n}
+	return claim{c.slots * n, c.milliCPU * n, c.memoryMB * n, c.diskMB * n, c.big * n, c.stated * n}
 }
 
 func (c claim) plus(o claim) claim {
-	return claim{c.slots + o.slots, c.milliCPU + o.milliCPU, c.memoryMB + o.memoryMB, c.diskMB + o.diskMB, c.big + o.big}
+	return claim{c.slots + o.slots, c.milliCPU + o.milliCPU, c.memoryMB + o.memoryMB, c.diskMB + o.diskMB, c.big + o.big, c.stated + o.stated}
 }
 
 func (c *claim) add(o *claim) {
@@ -46,6 +50,7 @@ func (c *claim) add(o *claim) {
 	c.memoryMB += o.memoryMB
 	c.diskMB += o.diskMB
 	c.big += o.big
+	c.stated += o.stated
 }
 
 // booked is what a node's leases take by the ledger.
@@ -56,6 +61,8 @@ func booked(s *fsm.State, id task.NodeID) claim {
 
 // lacking is the resource of which a machine has too little for one more attempt; what it has to give and what is taken of
 // that are in thousandths of a processor or MiB. "" = it has enough, or nothing is known of it.
+//
+// A big attempt that does not say how much of the processors it needs, since it is big in memory or disk, is not kept from any.
 //
 // What the last heartbeat measured beyond what its leases have booked is of others, and counts as booked too. An attempt that
 // has not begun hides as much of that until the next heartbeat. Free disk space is known, the size of the disk is not: what is
@@ -69,7 +76,7 @@ func (m *member) lacking(need *claim) (what string, give, taken int) {
 		used.milliCPU += max(int(m.load.CPU*1000)-m.booked.milliCPU, 0)
 		used.memoryMB += max(m.info.MemoryMB-m.load.MemFreeMB-m.booked.memoryMB, 0)
 	}
-	if give := share(m.info.CPUs * 1000); give > 0 && used.milliCPU+need.milliCPU > give {
+	if give := shareOfCPU(m.info.CPUs); (need.stated > 0 || need.big == 0) && give > 0 && used.milliCPU+need.milliCPU > give {
 		return "cpu", give, used.milliCPU
 	}
 	if give := share(m.info.MemoryMB); need.memoryMB > 0 && give > 0 && used.memoryMB+need.memoryMB > give {
@@ -83,6 +90,10 @@ func (m *member) lacking(need *claim) (what string, give, taken int) {
 
 // share is what of an amount is given to attempts.
 func share(amount int) int { return amount - amount*ReservePct/100 }
+
+// shareOfCPU is that of processors in thousandths, but no less than one whole one: else a small machine could never run what
+// asks for one.
+func shareOfCPU(cpus int) int { return max(share(cpus*1000), min(cpus, 1)*1000) }
 
 // amount writes what lacking gives for a person: 2 or 1.5 (processors), 512 MiB, 8 GiB.
 func amount(what string, n int) string {
@@ -120,7 +131,7 @@ func (m *member) tooSmall(need *claim) string {
 	if need.big == 0 {
 		return ""
 	}
-	if give := share(m.info.CPUs * 1000); give > 0 && need.milliCPU > give {
+	if give := shareOfCPU(m.info.CPUs); need.stated > 0 && give > 0 && need.milliCPU > give {
 		return "cpu"
 	}
 	if give := share(m.info.MemoryMB); give > 0 && need.memoryMB > give {
