@@ -105,6 +105,8 @@ func checkStage(sp *task.Spec, i int) string {
 		return "lease.ttl out of bounds"
 	case outside(st.Lease.Heartbeat) || outside(st.Lease.StopGrace) || outside(st.Timeout) || outside(st.StallTimeout):
 		return "a length of time is out of bounds"
+	case outsideOf(st.Resources.MilliCPU, task.MaxMilliCPU) || outsideOf(st.Resources.MemoryMB, task.MaxResourceMB) || outsideOf(st.Resources.DiskMB, task.MaxResourceMB):
+		return "resources out of bounds"
 	case st.Lease.MaxRenewFailures < 0 || st.Lease.MaxRenewFailures > maxRetries:
 		return "max_renew_failures out of bounds"
 	case retry.Attempts < 1 || retry.Attempts > maxRetries || retry.LeaseLosses < 1 || retry.LeaseLosses > maxRetries:
@@ -131,3 +133,5 @@ func checkStage(sp *task.Spec, i int) string {
 func wide(n int) bool { return n < math.MinInt32 || n > math.MaxInt32 }
 
 func outside(m task.Millis) bool { return m < 0 || m > maxLength }
+
+func outsideOf(n, most int) bool { return n < 0 || n > most }

@@ -101,7 +101,7 @@ func after(sp *task.Spec, i, other int) bool {
 }
 
 const (
-	maxScheduleText = 256
+	maxScheduleText = 512
 	maxRunAll       = 10_000
 )
 

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -46,7 +47,7 @@ func readLines(q *request) error {
 	}
 	same := map[string]*submission{} // many jobs are the same but for their request
 	for line := range bytes.SplitSeq(body, []byte("\n")) {
-		s := readLine(line, same)
+		s := readLine(line, same, q.arrived)
 		if s.id == "" && s.problem == nil {
 			s.id = q.id + task.RequestID("."+strconv.Itoa(len(q.lines)))
 		}
@@ -59,7 +60,7 @@ func readLines(q *request) error {
 }
 
 // readLine makes a submission of one line.
-func readLine(line []byte, same map[string]*submission) *submission {
+func readLine(line []byte, same map[string]*submission, now time.Time) *submission {
 	refused := func(err error) *submission { return &submission{problem: task.Explain(err)} }
 	var l transport.SubmitLine
 	if err := decodeJSON(line, &l); err != nil {
@@ -77,7 +78,7 @@ func readLine(line []byte, same map[string]*submission) *submission {
 	if err != nil {
 		return refused(err)
 	}
-	s, err := newSubmission(spec)
+	s, err := newSubmission(spec, now)
 	if err != nil {
 		return refused(err)
 	}

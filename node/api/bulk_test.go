@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -178,7 +179,7 @@ func BenchmarkManyJobs(b *testing.B) {
 				q := &request{id: "q", body: body}
 				same := map[string]*submission{}
 				for line := range bytes.SplitSeq(q.body, []byte("\n")) {
-					if s := readLine(line, same); s.problem != nil {
+					if s := readLine(line, same, time.Time{}); s.problem != nil {
 						b.Fatal(s.problem)
 					}
 				}

@@ -36,13 +36,14 @@ type request struct {
 	silence   time.Duration  // answered from this member's copy: since it heard of a leader
 	orphan    bool           // and there is none now
 	via       task.NodeID    // the member that the client talks to
+	arrived   time.Time      // by this machine's wall clock
 	forwarded bool
 	lines     []*submission // of a submit, once they were checked
 }
 
 // accept reads a request and refuses what is malformed.
 func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
-	q := &request{http: r, by: By(r.Context()), via: a.cfg.Self, wait: defaultWait}
+	q := &request{http: r, by: By(r.Context()), via: a.cfg.Self, arrived: a.clock.Wall(), wait: defaultWait}
 	if f, passed := r.Context().Value(forwardedKey{}).(forwarded); passed {
 		q.forwarded, q.via = true, f.via
 	}

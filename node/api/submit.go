@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"strings"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -47,7 +49,7 @@ func readSpec(q *request) error {
 	if err := idempotencyKey(q, spec); err != nil {
 		return err
 	}
-	s, err := newSubmission(spec)
+	s, err := newSubmission(spec, q.arrived)
 	if err != nil {
 		return err
 	}
@@ -65,10 +67,14 @@ func decodeSpec(data []byte) (*task.Spec, error) {
 	return spec, decodeJSON(data, spec)
 }
 
+// repeatable is for how long a submit that got no answer may be repeated: a schedule's time that was ahead when it was first
+// sent is still taken.
+const repeatable = time.Minute
+
 // newSubmission checks a spec and encodes it. What is stored is always the canonical JSON and never what a client sent: replicas
 // with other versions of a decoder must agree on it (duplicate names, upper case, broken UTF-8).
-func newSubmission(spec *task.Spec) (*submission, error) {
-	if faults := jobfile.Check(spec); len(faults) > 0 {
+func newSubmission(spec *task.Spec, now time.Time) (*submission, error) {
+	if faults := jobfile.CheckAt(spec, now.Add(-repeatable)); len(faults) > 0 {
 		return nil, faulty(faults)
 	}
 	data, err := json.Marshal(spec)
@@ -100,8 +106,10 @@ func faulty(faults []task.Fault) error {
 		if f.Line > 0 {
 			place = fmt.Sprintf("%d:%d", f.Line, f.Column)
 		}
-		if place != "" {
+		if place != "" && !strings.HasPrefix(f.Message, place) {
 			place += ": "
+		} else {
+			place = ""
 		}
 		p.Detail += " " + place + f.Message
 		p.Hint = f.Suggestion

@@ -181,3 +181,19 @@ func TestARefusalOfTheLedgerIsTold(t *testing.T) {
 }
 
 var _ fsm.Command = (*fsm.SubmitJob)(nil)
+
+// A one-off time that has passed is refused also where the file was checked elsewhere, but not for a repeat right after it.
+func TestSubmitOfATimeThatHasPassed(t *testing.T) {
+	for _, x := range []struct {
+		ago    time.Duration
+		status int
+	}{{time.Hour, 400}, {30 * time.Second, 201}, {-time.Hour, 201}} {
+		c := newCluster(t)
+		at := noon.Add(-x.ago).UTC().Format(time.RFC3339)
+		file := "name: once\nschedule: {at: " + at + "}\nrun: echo hi\n"
+		a := c.ask("POST", "/v1/jobs", specJSON(t, file), "Content-Type", transport.ContentTypeSpec, transport.HeaderRequestID, "q1")
+		if a.status != x.status || x.status != 201 && !strings.Contains(a.body, "schedule.at") {
+			t.Errorf("%s: %d %s", x.ago, a.status, a.body)
+		}
+	}
+}
