@@ -215,15 +215,29 @@ func submittedBut(r *task.SubmitReply) string {
 	return fmt.Sprintf("lanjobs: submitted %s, but %s. Why: lanjobs show %s --why", r.ID, strings.TrimRight(r.Note, "."), r.ID)
 }
 
+// shardCount counts a job's shards in words, and says so where a stage gets them only when it opens.
+func shardCount(spec *task.Spec) string {
+	shards, later := 0, 0
+	for _, st := range spec.Stages {
+		if st.Shards == 0 {
+			later++
+		}
+		shards += st.Shards
+	}
+	switch {
+	case later == 0:
+		return count(shards, "shard")
+	case shards == 0:
+		return "shards counted when the stage opens"
+	}
+	return count(shards, "shard") + " and those of " + count(later, "stage") + " counted when it opens"
+}
+
 // dryRun checks without a node what can be checked here, and asks a node, if one is here, about the rest.
 func (c *call) dryRun(ctx context.Context, specs []*task.Spec) error {
 	cl := c.client()
 	for i, spec := range specs {
-		shards := 0
-		for _, st := range spec.Stages {
-			shards += st.Shards
-		}
-		c.say("%s: %s is valid (%s, %s); nothing was submitted.", c.args[i], spec.Name, count(len(spec.Stages), "stage"), count(shards, "shard"))
+		c.say("%s: %s is valid (%s, %s); nothing was submitted.", c.args[i], spec.Name, count(len(spec.Stages), "stage"), shardCount(spec))
 		reply, err := submitSpec(ctx, cl, spec, true)
 		switch {
 		case exitCode(err) == exitNoNode || exitCode(err) == exitUnreachable:
