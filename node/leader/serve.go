@@ -148,14 +148,13 @@ func answered(r *transport.PollReply, open bool) (*transport.PollReply, error) {
 // unknownTo gives the leases that a node holds by the ledger and does not know: the answer that brought them was lost. Their
 // clock runs since the grant, so the node must renew before it starts them.
 func (t *term) unknownTo(from task.NodeID, holding []task.Token) []task.Assignment {
-	known := make(map[task.Token]bool, len(holding))
-	for _, tok := range holding {
-		known[tok] = true
+	if !slices.IsSorted(holding) { // a worker sorts them
+		holding = slices.Sorted(slices.Values(holding))
 	}
 	var out []task.Assignment
 	t.cfg.Log.Read(func(s *fsm.State) {
 		s.LeasesOf(from, func(l *fsm.Lease) {
-			if known[l.Token] {
+			if _, known := slices.BinarySearch(holding, l.Token); known {
 				return
 			}
 			if a, ok := assignment(s, l.Ref.Job, l.Ref.Stage, l.Ref.Shard, l.Token); ok {

@@ -210,13 +210,13 @@ func (b *book) sorted() []*attempt {
 	return out
 }
 
-// tokens is everything the node knows, for Holding and Held.
+// tokens is everything the node knows, for Holding and Held, in no order.
 func (b *book) tokens() []task.Token {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := make([]task.Token, 0, len(b.attempts))
-	for _, a := range b.sorted() {
-		out = append(out, a.Token)
+	for t := range b.attempts {
+		out = append(out, t)
 	}
 	return out
 }

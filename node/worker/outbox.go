@@ -1,8 +1,6 @@
 package worker
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,7 +68,6 @@ func (o *outbox) tokens() []task.Token {
 	for t := range o.all {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, cmp.Compare[task.Token])
 	return out
 }
 
