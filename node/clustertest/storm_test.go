@@ -149,7 +149,7 @@ func TestStorms(t *testing.T) {
 		}
 	})
 	t.Logf("%d seeds: %+v", n, all)
-	if n >= 20 && !t.Failed() && (all.expiries == 0 || all.refusals == 0 || all.lateWrites == 0 || all.thawed == 0) {
+	if n >= 100 && !t.Failed() && (all.expiries == 0 || all.refusals == 0 || all.lateWrites == 0 || all.thawed == 0) {
 		t.Errorf("the storms do not bite: %+v", all)
 	}
 }
