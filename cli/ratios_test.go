@@ -51,7 +51,7 @@ func TestRatios(t *testing.T) {
 			three := b.cluster(benchSlots, true)
 			defer three.stop()
 			rate, cost := three.cost(60_000, func() float64 { return b.manyJobs(three, 60_000) })
-			row("lives of single no-op jobs per bare bbolt commit, 200 a request", ratio(rate/commits), "8", "processors: "+cost+" of them per job, in all three nodes")
+			row("lives of single no-op jobs per bare bbolt commit, 500 a request", ratio(rate/commits), "8", "processors: "+cost+" of them per job, in all three nodes")
 		}},
 		{"shards", func() {
 			three := b.cluster(benchSlots, true)
@@ -349,7 +349,7 @@ func (b *bench) singleJobs(c *benchCluster, jobs int) float64 {
 
 // manyJobs is the same with many jobs in each request.
 func (b *bench) manyJobs(c *benchCluster, jobs int) float64 {
-	const each = 200
+	const each = 500
 	n, spec := c.leader(), b.spec("name: single\ncommand: [x]\n")
 	return b.load(n, jobs, each, 8, func(from int) {
 		var body bytes.Buffer

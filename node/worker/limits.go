@@ -44,7 +44,7 @@ const (
 	// reportPatience is how long a shutdown waits for its reports after the last process is gone.
 	reportPatience = 5 * time.Second
 
-	maxReports       = 256     // in one request
+	maxReports       = 1024    // in one request
 	maxReportBytes   = 1 << 20 // in one request, roughly
 	maxReportFlights = 2
 	maxOutbox        = 4096 // ends not yet acknowledged; the runner waits above (it keeps the records)
