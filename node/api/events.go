@@ -138,6 +138,10 @@ func (a *API) followEvents(w http.ResponseWriter, q *request) error {
 	}
 	ctx, cancel := context.WithCancelCause(q.http.Context())
 	s := &lines{w: w, control: http.NewResponseController(w)}
+	var last observe.Position // before the client hears anything: what it does then is in the stream
+	if a.cfg.Audit != nil {
+		last = a.cfg.Audit.Last()
+	}
 	w.Header().Set("Content-Type", typeLines)
 	w.WriteHeader(http.StatusOK)
 	var beats sync.WaitGroup
@@ -157,16 +161,15 @@ func (a *API) followEvents(w http.ResponseWriter, q *request) error {
 		a.followLeader(ctx, q, s)
 		return nil
 	}
-	err = a.follow(ctx, f, s)
+	err = a.follow(ctx, f, s, last)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errClient) {
 		a.log.Warn("event stream ended", "error", err)
 	}
 	return nil
 }
 
-// follow streams from this member's own audit log.
-func (a *API) follow(ctx context.Context, f observe.Filter, s *lines) error {
-	last := a.cfg.Audit.Last() // before looking back: nothing falls between the two
+// follow streams from this member's own audit log. last is where it was before looking back: nothing falls between the two.
+func (a *API) follow(ctx context.Context, f observe.Filter, s *lines, last observe.Position) error {
 	switch {
 	case f.Tail:
 		events, _, err := a.cfg.Audit.Query(ctx, f)

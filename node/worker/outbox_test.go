@@ -130,7 +130,7 @@ func TestReportsGoInGroups(t *testing.T) {
 		c := &groupControl{delay: 10 * time.Millisecond, bad: 700}
 		w := l.alone(c, nil)
 		l.sleep(time.Second)
-		for i := range 1000 {
+		for i := range 3*maxReports + 1 {
 			w.outbox.add(task.Report{Token: task.Token(i + 1)}, false)
 		}
 		kick(w.outboxKick)
@@ -138,8 +138,8 @@ func TestReportsGoInGroups(t *testing.T) {
 		if c.top != maxReportFlights || c.sizes[0] != maxReports {
 			t.Errorf("%d at once, groups %v", c.top, c.sizes)
 		}
-		// 1000 in groups of 256, one of them again one by one.
-		if len(c.sizes) != 4+256 {
+		// Three full groups and a rest, one of them again one by one.
+		if len(c.sizes) != 4+maxReports {
 			t.Errorf("%d requests: %v", len(c.sizes), c.sizes)
 		}
 	})
