@@ -17,10 +17,8 @@ func (t *term) cursor(ctx context.Context, from task.NodeID, q *transport.RangeR
 	}
 	reply := &transport.RangeReply{}
 	err := t.reader(from, q.Ref.Job, q.Token, func(j *fsm.Job) error {
-		known := q.Ref.Stage >= 0 && q.Ref.Stage < len(j.Stages) && q.Ref.Shard >= 0 && q.Ref.Shard < j.Stages[q.Ref.Stage].Len()
-		var now task.ShardRange
-		ok := false
-		if known {
+		now, ok := task.ShardRange{}, false
+		if j.Shard(q.Ref.Stage, q.Ref.Shard) != nil {
 			now, ok = j.RangeOf(q.Ref.Stage, q.Ref.Shard)
 		}
 		if !ok {

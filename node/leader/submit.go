@@ -61,19 +61,10 @@ func (t *term) enqueue(jobs []fsm.SubmitJob, errs []error) []*request {
 	}
 	t.mu.Lock()
 	for i := range jobs {
-		switch {
-		case errs[i] != nil:
-			continue
-		case t.closed:
-			errs[i] = errTermOver()
-			continue
-		case len(t.queue) >= maxQueue:
-			errs[i] = errQueueFull()
-			continue
+		if errs[i] == nil {
+			cmd := jobs[i]
+			out[i], errs[i] = t.push(&cmd)
 		}
-		cmd := jobs[i]
-		out[i] = &request{cmd: &cmd, done: make(chan outcome, 1)}
-		t.queue = append(t.queue, out[i])
 	}
 	t.mu.Unlock()
 	t.nudge()

@@ -81,25 +81,27 @@ func (t *term) propose(ctx context.Context, c fsm.Command) (fsm.Result, error) {
 	if err := t.tooNew(c); err != nil {
 		return fsm.Result{}, err
 	}
-	r := &request{cmd: c, done: make(chan outcome, 1)}
 	t.mu.Lock()
-	full := len(t.queue) >= maxQueue
-	if t.closed || full {
-		t.mu.Unlock()
-		if full {
-			return fsm.Result{}, task.NewProblem(task.ErrNoLeader, "the leader has more to write than it can: try again", "")
-		}
-		return fsm.Result{}, errTermOver()
-	}
-	t.queue = append(t.queue, r)
+	r, err := t.push(c)
 	t.mu.Unlock()
-	t.nudge()
-	select {
-	case o := <-r.done:
-		return o.result, o.err
-	case <-ctx.Done():
-		return fsm.Result{}, task.NewProblem(task.ErrNoLeader, "no answer in time: its fate is unknown, repeat it", "")
+	if err != nil {
+		return fsm.Result{}, err
 	}
+	t.nudge()
+	return r.wait(ctx)
+}
+
+// push puts a command at the end of the queue, if there is room. The caller holds mu.
+func (t *term) push(c fsm.Command) (*request, error) {
+	switch {
+	case len(t.queue) >= maxQueue:
+		return nil, errQueueFull()
+	case t.closed:
+		return nil, errTermOver()
+	}
+	r := &request{cmd: c, done: make(chan outcome, 1)}
+	t.queue = append(t.queue, r)
+	return r, nil
 }
 
 // tooNew refuses a command that a member could not apply (R47): it would stop there for good.

@@ -46,25 +46,19 @@ func retryable(err error) bool {
 }
 
 // pause waits for d; false when ctx ended first.
-func (w *Worker) pause(ctx context.Context, d time.Duration) bool {
+func (w *Worker) pause(ctx context.Context, d time.Duration) bool { return w.pauseOr(ctx, d, nil) }
+
+// pauseOr is pause, cut short by early.
+func (w *Worker) pauseOr(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := w.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 		return true
+	case <-early:
+		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// pauseOr is pause, cut short by early.
-func (w *Worker) pauseOr(ctx context.Context, d time.Duration, early <-chan struct{}) {
-	timer := w.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-early:
-	case <-ctx.Done():
 	}
 }
 

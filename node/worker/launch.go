@@ -46,13 +46,19 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt, waits *sync.WaitGroup)
 		waits.Go(func() { w.fetchAndBegin(ctx, a) })
 		return
 	}
-	switch d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot()); {
-	case ok:
-		w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
-		w.start(a, spec, d)
-	case acked != nil:
+	if acked := w.prepareOrStart(a, spec); acked != nil {
 		waits.Go(func() { w.confirmAndBegin(ctx, a, spec, acked) })
 	}
+}
+
+// prepareOrStart starts an attempt whose first lease allows it. A channel: its first renewal has to be acknowledged before.
+func (w *Worker) prepareOrStart(a *attempt, spec *task.Spec) (acked <-chan struct{}) {
+	d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
+	if ok {
+		w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
+		w.start(a, spec, d)
+	}
+	return acked
 }
 
 // fetchAndBegin is bringUp for an attempt whose spec is not here yet.
@@ -67,13 +73,7 @@ func (w *Worker) fetchAndBegin(ctx context.Context, a *attempt) {
 	case spec == nil:
 		return // dropped meanwhile
 	}
-	switch d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot()); {
-	case ok:
-		w.wakeKeeper()
-		w.start(a, spec, d)
-	case acked != nil:
-		w.confirmAndBegin(ctx, a, spec, acked)
-	}
+	w.confirmAndBegin(ctx, a, spec, w.prepareOrStart(a, spec))
 }
 
 // confirmAndBegin waits until a first renewal was acknowledged, and starts the attempt if it is still to be.
