@@ -136,7 +136,7 @@ func (c *call) flagValues(ctx context.Context, f urfave.Flag) []string {
 	case "queue":
 		return c.liveQueues(ctx)
 	case "name":
-		return c.liveNames(ctx)
+		return c.liveJobNames(ctx)
 	case "balance":
 		return balances()
 	}
@@ -176,42 +176,29 @@ func (c *call) liveJobs(ctx context.Context) []string {
 }
 
 func (c *call) liveNodes(ctx context.Context) []string {
-	var l task.List[task.NodeView]
-	c.live(ctx, "/v1/nodes", &l)
-	var out []string
-	for _, n := range l.Items {
-		out = append(out, n.Name)
-	}
-	return out
+	return liveNames(ctx, c, "/v1/nodes", func(n task.NodeView) string { return n.Name })
 }
 
-// liveNames are the names of jobs without their ids.
-func (c *call) liveNames(ctx context.Context) []string {
-	var l task.List[task.JobView]
-	c.live(ctx, "/v1/jobs", &l)
-	var out []string
-	for _, j := range l.Items {
-		out = append(out, j.Name)
-	}
-	return out
+// liveJobNames are the names of jobs without their ids.
+func (c *call) liveJobNames(ctx context.Context) []string {
+	return liveNames(ctx, c, "/v1/jobs", func(j task.JobView) string { return j.Name })
 }
 
 func (c *call) liveSchedules(ctx context.Context) []string {
-	var l task.List[task.ScheduleView]
-	c.live(ctx, "/v1/schedules", &l)
-	var out []string
-	for _, s := range l.Items {
-		out = append(out, s.Name)
-	}
-	return out
+	return liveNames(ctx, c, "/v1/schedules", func(s task.ScheduleView) string { return s.Name })
 }
 
 func (c *call) liveQueues(ctx context.Context) []string {
-	var l task.List[task.QueueView]
-	c.live(ctx, "/v1/queues", &l)
+	return liveNames(ctx, c, "/v1/queues", func(q task.QueueView) string { return q.Name })
+}
+
+// liveNames are the names of what a list of the API has.
+func liveNames[T any](ctx context.Context, c *call, path string, name func(T) string) []string {
+	var l task.List[T]
+	c.live(ctx, path, &l)
 	var out []string
-	for _, q := range l.Items {
-		out = append(out, q.Name)
+	for _, item := range l.Items {
+		out = append(out, name(item))
 	}
 	return out
 }

@@ -8,15 +8,9 @@ import (
 
 // apply cancels what waits and marks what runs to be stopped.
 func (c *CancelJob) apply(s *State) Result {
-	j := s.Job(c.Job)
-	if j == nil {
-		return refuse(task.ErrNotFound, "", "no job %s", clip(string(c.Job), maxIDLength))
-	}
-	if len(c.RequestID) > maxIDLength {
-		return refuse(task.ErrInvalid, "", "a request id has at most %d bytes", maxIDLength)
-	}
-	if j.did(c.RequestID) {
-		return Result{Job: j.ID, Existed: true}
+	j, done := s.actedOn(c.Job, c.RequestID)
+	if done != nil {
+		return *done
 	}
 	j = s.mutJob(j.Seq)
 	j.remember(c.RequestID) // also if there is nothing to do: a repeat after a retry must not stop what the retry began

@@ -8,17 +8,29 @@ import (
 	"lanjobs/task"
 )
 
+// actedOn finds the job that a person's act is about. done is the answer where nothing is to be done: there is no such job, or
+// the act is a repeat.
+func (s *State) actedOn(id task.JobID, request task.RequestID) (j *Job, done *Result) {
+	j = s.Job(id)
+	if j == nil {
+		r := refuse(task.ErrNotFound, "", "no job %s", clip(string(id), maxIDLength))
+		return nil, &r
+	}
+	if len(request) > maxIDLength {
+		r := refuse(task.ErrInvalid, "", "a request id has at most %d bytes", maxIDLength)
+		return nil, &r
+	}
+	if j.did(request) {
+		return nil, &Result{Job: j.ID, Existed: true}
+	}
+	return j, nil
+}
+
 // apply pauses or resumes a job, or gives it another priority. What runs goes on.
 func (c *SetJob) apply(s *State) Result {
-	j := s.Job(c.Job)
-	if j == nil {
-		return refuse(task.ErrNotFound, "", "no job %s", clip(string(c.Job), maxIDLength))
-	}
-	if len(c.RequestID) > maxIDLength {
-		return refuse(task.ErrInvalid, "", "a request id has at most %d bytes", maxIDLength)
-	}
-	if j.did(c.RequestID) {
-		return Result{Job: j.ID, Existed: true}
+	j, done := s.actedOn(c.Job, c.RequestID)
+	if done != nil {
+		return *done
 	}
 	if j.State.Final() || j.Cancelling {
 		return refuse(task.ErrConflict, "", "job %s is %s", j.ID, j.endWord())

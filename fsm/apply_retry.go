@@ -9,15 +9,9 @@ import (
 
 // apply gives the chosen shards new attempts; stages after them run again, since what they read changes (R36).
 func (c *RetryJob) apply(s *State) Result {
-	j := s.Job(c.Job)
-	if j == nil {
-		return refuse(task.ErrNotFound, "", "no job %s", clip(string(c.Job), maxIDLength))
-	}
-	if len(c.RequestID) > maxIDLength {
-		return refuse(task.ErrInvalid, "", "a request id has at most %d bytes", maxIDLength)
-	}
-	if j.did(c.RequestID) {
-		return Result{Job: j.ID, Existed: true}
+	j, done := s.actedOn(c.Job, c.RequestID)
+	if done != nil {
+		return *done
 	}
 	if j.Cancelling && !j.State.Final() {
 		return refuse(task.ErrConflict, "", "job %s is being cancelled: wait until its running shards have stopped", j.ID)
