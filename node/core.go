@@ -285,11 +285,6 @@ func (c *Core) Propose(ctx context.Context, cmd fsm.Command) (fsm.Result, error)
 	return c.leader.Propose(ctx, cmd)
 }
 
-// Submit commits a job if this node leads.
-func (c *Core) Submit(ctx context.Context, cmd fsm.SubmitJob) (fsm.Result, error) {
-	return c.leader.Submit(ctx, cmd)
-}
-
 // Worker is this node's worker.
 func (c *Core) Worker() *worker.Worker { return c.worker }
 

@@ -105,24 +105,6 @@ func (l *Leader) Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
 	return t.propose(ctx, c)
 }
 
-// Submit commits a job under a fresh id.
-func (l *Leader) Submit(ctx context.Context, c fsm.SubmitJob) (fsm.Result, error) {
-	t, err := l.soon(ctx)
-	if err != nil {
-		return fsm.Result{}, err
-	}
-	for {
-		c.Job = l.cfg.NewJobID()
-		taken := false
-		l.cfg.Log.Read(func(s *fsm.State) { taken = s.Job(c.Job) != nil })
-		if taken {
-			continue
-		}
-		cmd := c
-		return t.propose(ctx, &cmd)
-	}
-}
-
 // Rest stops proposing before leadership is handed over, until GoOn or the end of the term; it returns when all that was
 // proposed is settled, or with ctx. What arrives meanwhile waits.
 func (l *Leader) Rest(ctx context.Context) {

@@ -115,11 +115,17 @@ func (o *office) call(from task.NodeID, m transport.Method, q, r any) {
 	}
 }
 
+// hand submits one job.
+func (o *office) hand(job fsm.SubmitJob) (fsm.Result, error) {
+	results, errs := o.l.SubmitAll(context.Background(), []fsm.SubmitJob{job})
+	return results[0], errs[0]
+}
+
 func (o *office) submit(shards int) task.JobID {
 	o.t.Helper()
 	st := task.StageSpec{Name: "main", Shards: shards, When: task.WhenSuccess, Run: "x", Lease: task.DefaultLease(task.Minute), Retry: task.DefaultRetry()}
 	data, _ := json.Marshal(task.Spec{Name: "x", Queue: "default", Retain: task.Day, Stages: []task.StageSpec{st}})
-	r, err := o.l.Submit(context.Background(), fsm.SubmitJob{Spec: data, Digest: data})
+	r, err := o.hand(fsm.SubmitJob{Spec: data, Digest: data})
 	if err != nil || r.Err != nil {
 		o.t.Fatal(err, r.Err)
 	}

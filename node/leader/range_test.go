@@ -17,7 +17,7 @@ func TestCursorOfARange(t *testing.T) {
 		st := task.StageSpec{Name: "main", Shards: 2, Range: &task.RangeSpec{End: 100, Size: 50}, When: task.WhenSuccess, Run: "x",
 			Lease: task.DefaultLease(task.Minute), Retry: task.DefaultRetry()}
 		data, _ := json.Marshal(task.Spec{Name: "x", Queue: "default", Retain: task.Day, Stages: []task.StageSpec{st}})
-		if r, err := o.l.Submit(context.Background(), fsm.SubmitJob{Spec: data, Digest: data}); err != nil || r.Err != nil {
+		if r, err := o.hand(fsm.SubmitJob{Spec: data, Digest: data}); err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
 		}
 		as := o.poll(4).Assignments
