@@ -181,7 +181,7 @@ func TestExplainAndPlaceAgree(t *testing.T) {
 			kept++
 		}
 	}
-	if taken < 20 || kept < 20 {
+	if few := seeds(300) / 15; taken < few || kept < few {
 		t.Errorf("%d placed, %d kept: the cases do not show enough", taken, kept)
 	}
 }
