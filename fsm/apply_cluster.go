@@ -61,7 +61,10 @@ func (c *CreateToken) apply(s *State) Result {
 			return refuse(task.ErrConflict, "", "there is another join token %s", t.ID)
 		}
 	}
-	t := &JoinToken{ID: c.ID, Hash: bytes.Clone(c.Hash), Until: s.Led + length(c.TTL), Uses: c.Uses, Worker: c.Worker, By: clip(c.By, task.MaxMessageLength)}
+	if c.Role != "" && !c.Role.Valid() {
+		return refuse(task.ErrInvalid, "", "no role %q: viewer, operator or admin", clip(string(c.Role), maxIDLength))
+	}
+	t := &JoinToken{Role: c.Role, ID: c.ID, Hash: bytes.Clone(c.Hash), Until: s.Led + length(c.TTL), Uses: c.Uses, Worker: c.Worker, By: clip(c.By, task.MaxMessageLength)}
 	s.tokens = append(s.liveTokens(), t)
 	s.emit(task.Event{Kind: task.EventTokenCreate, Reason: t.ID, TTL: length(c.TTL), By: t.By})
 	return Result{}
@@ -101,7 +104,7 @@ func (c *AdmitNode) apply(s *State) Result {
 	}
 	i := -1
 	if len(c.TokenHash) > 0 {
-		i = slices.IndexFunc(s.tokens, func(t *JoinToken) bool { return bytes.Equal(t.Hash, c.TokenHash) && t.Until > s.Led })
+		i = slices.IndexFunc(s.tokens, func(t *JoinToken) bool { return bytes.Equal(t.Hash, c.TokenHash) && t.Until > s.Led && t.Role == "" })
 		if i < 0 {
 			return refuse(task.ErrNotAllowed, tokenHint, "this token is not known here: it has ended (tokens last 1h, 1 use, unless made otherwise), was withdrawn, or is of another cluster")
 		}

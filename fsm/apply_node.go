@@ -35,6 +35,9 @@ func (c *RegisterNode) apply(s *State) Result {
 	}
 	n := s.mutNode(place)
 	again := n.Incarnation == c.Incarnation
+	if c.Caring {
+		n.count(s)
+	}
 	n.Info, n.Incarnation, n.Reason = ownInfo(c.Info), c.Incarnation, ""
 	if n.WorkerOnly {
 		n.Info.Voter = false
@@ -44,6 +47,9 @@ func (c *RegisterNode) apply(s *State) Result {
 	}
 	kept, gone := s.heldBy(place, c.Held)
 	if !again {
+		if c.Caring {
+			n.started(s, c.Crashes)
+		}
 		s.emit(task.Event{Kind: task.EventNodeRegister, Node: id, NodeName: n.Info.Name, Load: &c.Load})
 		s.free(gone)
 	}
@@ -52,16 +58,22 @@ func (c *RegisterNode) apply(s *State) Result {
 
 // checkInfo bounds what a node says of itself.
 func checkInfo(n *task.NodeInfo) bool {
-	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version) + len(n.Limits)
-	for _, sh := range n.Shells {
-		size += len(sh)
+	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version) + len(n.Limits) + len(n.Host)
+	for _, texts := range [][]string{n.Shells, n.MACs, n.Refuses} {
+		if len(texts) > maxLabels {
+			return false
+		}
+		for _, text := range texts {
+			size += len(text)
+		}
 	}
-	return len(n.Shells) <= maxLabels && size <= maxLabelBytes && fits(n.Labels, maxLabels, maxLabelBytes-size)
+	return size <= maxLabelBytes && fits(n.Labels, maxLabels, maxLabelBytes-size)
 }
 
 // ownInfo copies a node's info, with its labels sorted as readers expect them.
 func ownInfo(n task.NodeInfo) task.NodeInfo {
 	n.Labels, n.Shells = slices.Clone(n.Labels), slices.Clone(n.Shells)
+	n.MACs, n.Refuses = slices.Clone(n.MACs), slices.Clone(n.Refuses)
 	slices.SortStableFunc(n.Labels, func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
 	return n
 }
@@ -115,10 +127,16 @@ func (c *SetOnline) apply(s *State) Result {
 		return Result{}
 	}
 	n := s.mutNode(place)
+	if c.Caring {
+		n.count(s)
+	}
 	n.Online, n.Since, n.Reason = c.Online, s.Wall, clip(c.Reason, task.MaxMessageLength)
 	kind := task.EventNodeOffline
-	if c.Online {
+	switch {
+	case c.Online:
 		kind = task.EventNodeOnline
+	case n.Reason == task.ReasonAsleep:
+		kind = task.EventNodeSleep
 	}
 	s.emit(task.Event{Kind: kind, Node: c.Node, NodeName: n.Info.Name, Reason: n.Reason})
 	return Result{}
@@ -152,6 +170,13 @@ func (c *SetNode) apply(s *State) Result {
 		n.Gone, n.Online, n.Since, e.Kind = c.Action, false, s.Wall, task.EventNodeRemove
 		if c.Action == NodeLeave {
 			e.Kind = task.EventNodeLeave
+		}
+	case NodeClear:
+		n.Care.Unstable, n.Care.Crashes, e.Kind = false, 0, task.EventNodeClear
+	case NodePromote, NodeDemote, NodeAuto:
+		n.Care.Seat, e.Kind, e.To = c.Action, task.EventNodeRole, string(c.Action)
+		if c.Action == NodeAuto {
+			n.Care.Seat = ""
 		}
 	default:
 		return refuse(task.ErrInvalid, "", "unknown act %q on a node", clip(string(c.Action), maxIDLength))

@@ -70,6 +70,8 @@ const (
 	kindExpireJob     kind = 26
 	kindCursor        kind = 27
 	kindSplitShard    kind = 28
+	kindAdmitClient   kind = 30
+	kindRemoveClient  kind = 31
 	kindSubmitSame    kind = 29 // a SubmitJob of the spec of the one before it in the batch
 )
 
@@ -94,6 +96,10 @@ type RegisterNode struct {
 	Incarnation uint64
 	Held        []task.Token
 	Load        task.Load
+	// Caring: crashes and presence are counted. The leader sets it when all members are of level 3. Crashes is how often the agent
+	// has ended without being told to since it last registered.
+	Caring  bool
+	Crashes int
 }
 
 // SetOnline records that a node went silent or came back, once each.
@@ -101,6 +107,7 @@ type SetOnline struct {
 	Node   task.NodeID
 	Online bool
 	Reason string
+	Caring bool // as in RegisterNode
 }
 
 // NodeAction is what SetNode does.
@@ -113,6 +120,11 @@ const (
 	NodeLabel  NodeAction = "label"
 	NodeRemove NodeAction = "remove"
 	NodeLeave  NodeAction = "leave"
+	NodeClear  NodeAction = "clear" // it may have work again after its crashes (R45)
+	// NodePromote and NodeDemote say whether it votes, whatever the leader would choose; NodeAuto leaves it to the leader.
+	NodePromote NodeAction = "promote"
+	NodeDemote  NodeAction = "demote"
+	NodeAuto    NodeAction = "auto"
 )
 
 // SetNode is an admin act on a node.
@@ -217,6 +229,7 @@ type CreateToken struct {
 	Uses   int
 	Worker bool
 	By     string
+	Role   Role // not empty: it is for a client to log in with, not for a node; level 3
 }
 
 // RemoveToken withdraws one.

@@ -111,10 +111,14 @@ var decoders = map[kind]func(*dec) Command{
 	},
 	kindElected: func(d *dec) Command { return &Elected{Node: task.NodeID(d.str()), Term: d.u64()} },
 	kindRegisterNode: func(d *dec) Command {
-		return &RegisterNode{Info: decInfo(d), Incarnation: d.u64(), Held: decTokens(d), Load: decLoad(d)}
+		c := &RegisterNode{Info: decInfo(d), Incarnation: d.u64(), Held: decTokens(d), Load: decLoad(d)}
+		if d.more() {
+			c.Caring, c.Crashes = d.bool(), d.num()
+		}
+		return c
 	},
 	kindSetOnline: func(d *dec) Command {
-		return &SetOnline{Node: task.NodeID(d.str()), Online: d.bool(), Reason: d.str()}
+		return &SetOnline{Node: task.NodeID(d.str()), Online: d.bool(), Reason: d.str(), Caring: d.more() && d.bool()}
 	},
 	kindSetNode: func(d *dec) Command {
 		return &SetNode{Node: task.NodeID(d.str()), Action: NodeAction(d.str()), After: task.Millis(d.i64()), Labels: decKVs(d), Reason: d.str(), By: d.str()}
@@ -161,7 +165,11 @@ var decoders = map[kind]func(*dec) Command{
 		return c
 	},
 	kindCreateToken: func(d *dec) Command {
-		return &CreateToken{ID: d.str(), Hash: d.raw(), TTL: task.Millis(d.i64()), Uses: d.num(), Worker: d.bool(), By: d.str()}
+		c := &CreateToken{ID: d.str(), Hash: d.raw(), TTL: task.Millis(d.i64()), Uses: d.num(), Worker: d.bool(), By: d.str()}
+		if d.more() {
+			c.Role = Role(d.str())
+		}
+		return c
 	},
 	kindRemoveToken: func(d *dec) Command { return &RemoveToken{ID: d.str(), By: d.str()} },
 	kindAdmitNode: func(d *dec) Command {
@@ -172,6 +180,8 @@ var decoders = map[kind]func(*dec) Command{
 		return c
 	},
 	kindNewGeneration: func(d *dec) Command { return &NewGeneration{By: d.str(), Reason: d.str(), AtLeast: d.u64()} },
+	kindAdmitClient:   decAdmitClient,
+	kindRemoveClient:  func(d *dec) Command { return &RemoveClient{ID: d.str(), By: d.str()} },
 	kindFireSchedule:  decFireSchedule,
 	kindSkipSchedule:  decSkipSchedule,
 	kindSetSchedule:   decSetSchedule,
@@ -217,8 +227,15 @@ func (c *RegisterNode) encode(e *enc) {
 	e.u64(c.Incarnation)
 	list(e, c.Held, encToken)
 	encLoad(e, c.Load)
+	e.bool(c.Caring)
+	e.num(c.Crashes)
 }
-func (c *SetOnline) encode(e *enc) { e.str(string(c.Node)); e.bool(c.Online); e.str(c.Reason) }
+func (c *SetOnline) encode(e *enc) {
+	e.str(string(c.Node))
+	e.bool(c.Online)
+	e.str(c.Reason)
+	e.bool(c.Caring)
+}
 func (c *SetNode) encode(e *enc) {
 	e.str(string(c.Node))
 	e.str(string(c.Action))
@@ -299,6 +316,7 @@ func (c *CreateToken) encode(e *enc) {
 	e.num(c.Uses)
 	e.bool(c.Worker)
 	e.str(c.By)
+	e.str(string(c.Role))
 }
 func (c *RemoveToken) encode(e *enc) { e.str(c.ID); e.str(c.By) }
 func (c *AdmitNode) encode(e *enc) {

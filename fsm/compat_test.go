@@ -24,7 +24,7 @@ const compatDir = "../testdata/compat"
 
 func TestOldLogsAndSnapshotsGiveTheSameState(t *testing.T) {
 	if *update {
-		writeCompat(t, filepath.Join(compatDir, "v2"))
+		writeCompat(t, filepath.Join(compatDir, "v3"))
 	}
 	dirs, err := filepath.Glob(filepath.Join(compatDir, "v*"))
 	if err != nil || len(dirs) == 0 {
@@ -55,7 +55,7 @@ func TestOldLogsAndSnapshotsGiveTheSameState(t *testing.T) {
 				fmt.Fprintf(&digests, "%d %s\n", i+1, hex.EncodeToString(d[:]))
 			}
 			for k := range decoders {
-				if k >= kindFireSchedule && filepath.Base(dir) == "v1" {
+				if level := min(LevelOf(decoders[k](&dec{})), snapshotVersion); "v"+itoa(level) > filepath.Base(dir) {
 					continue
 				}
 				b, _ := DecodeBatch((&Batch{Commands: []Command{decoders[k](&dec{})}}).Encode())
@@ -160,7 +160,7 @@ func showsAll(seed int64) bool {
 		}
 	}
 	s := w.s
-	return len(accepted) == len(decoders) && s.LeaseCount() > 0 && len(s.tokens) > 0 && len(s.schedules) > 0 && len(s.queues) > 1 && len(s.acts) > 0 && s.KeyProofs() > 0 && splits > 0
+	return len(accepted) == len(decoders) && s.LeaseCount() > 0 && len(s.tokens) > 0 && len(s.schedules) > 0 && len(s.queues) > 1 && len(s.acts) > 0 && s.KeyProofs() > 0 && splits > 0 && len(s.clients) > 0
 }
 
 func TestFieldsOfALaterVersionAreSkipped(t *testing.T) {
@@ -250,6 +250,13 @@ func extended(t *testing.T, s *State, later func(*enc)) []byte {
 		}
 		e.bool(false)
 	}
+	if s.level() > 2 { // clients
+		n := d.u64()
+		e.u64(n)
+		for range n {
+			rec()
+		}
+	}
 	if d.err != nil || len(d.b) != 0 {
 		t.Fatal("this test does not know the snapshot's form any more", d.err)
 	}
@@ -261,6 +268,8 @@ func extended(t *testing.T, s *State, later func(*enc)) []byte {
 func TestAStateIsWrittenInTheOldestFormThatHoldsIt(t *testing.T) {
 	quiet := scheduled("s", task.OverlapSkip, stage("main", 1))
 	quiet.RequestID = ""
+	woken := scheduled("s", task.OverlapSkip, stage("main", 1))
+	woken.RequestID, woken.Spec = "", bytes.Replace(woken.Spec, []byte(`"overlap"`), []byte(`"wake":"nas","overlap"`), 1)
 	for name, cs := range map[string][]Command{
 		"":          {node("a", 1), submit("j1", stage("main", 1)), grant("j1", 0, 0)},
 		"queue":     {&SetQueue{Name: "q"}},
@@ -272,13 +281,22 @@ func TestAStateIsWrittenInTheOldestFormThatHoldsIt(t *testing.T) {
 		"deadline":  {timed("j1", 0, 1, stage("main", 1))},
 		"range":     {submit("j1", ranged(0, 9, 3))},
 		"broadcast": {submit("j1", task.StageSpec{Name: "s", Broadcast: true, When: task.WhenAlways, Lease: task.DefaultLease(task.DefaultTTL), Retry: task.DefaultRetry()})},
+		"seat":      {node("a", 1), &SetNode{Node: "a", Action: NodePromote}},
+		"care":      {caring("a", 1, 1)},
+		"login":     {&CreateToken{ID: "t", Hash: []byte("h"), TTL: 1, Uses: 1, Role: RoleViewer}},
+		"on_sleep":  {submit("j1", task.StageSpec{Name: "s", Shards: 1, OnSleep: task.OnSleepKeep, When: task.WhenAlways, Lease: task.DefaultLease(task.DefaultTTL), Retry: task.DefaultRetry()})},
+		"user":      {submit("j1", task.StageSpec{Name: "s", Shards: 1, User: "anna", When: task.WhenAlways, Lease: task.DefaultLease(task.DefaultTTL), Retry: task.DefaultRetry()})},
+		"wake":      {woken},
 		"key":       {&InitCluster{ID: "c"}, &AdmitNode{Node: "b", Key: []byte("k")}},
 	} {
 		s := New()
 		s.ApplyBatch(1, &Batch{Commands: cs})
 		want := 2
-		if name == "" {
+		switch name {
+		case "":
 			want = 1
+		case "seat", "care", "login", "on_sleep", "user", "wake":
+			want = 3
 		}
 		if s.level() != want || reread(t, s).Digest() != s.Digest() {
 			t.Errorf("%q: level %d", name, s.level())

@@ -55,7 +55,7 @@ func TestARefusedCommandChangesNothingAndSaysOnlySo(t *testing.T) {
 			}
 		}
 	})
-	for _, kind := range []string{"*fsm.Grant", "*fsm.Report", "*fsm.Checkpoint", "*fsm.PutState", "*fsm.PutOutput", "*fsm.Renew", "*fsm.RetryJob", "*fsm.CancelJob", "*fsm.SubmitJob", "*fsm.RegisterNode", "*fsm.AdmitNode", "*fsm.SetNode", "*fsm.CreateToken",
+	for _, kind := range []string{"*fsm.Grant", "*fsm.Report", "*fsm.Checkpoint", "*fsm.PutState", "*fsm.PutOutput", "*fsm.Renew", "*fsm.RetryJob", "*fsm.CancelJob", "*fsm.SubmitJob", "*fsm.RegisterNode", "*fsm.AdmitNode", "*fsm.SetNode", "*fsm.CreateToken", "*fsm.AdmitClient", "*fsm.RemoveClient",
 		"*fsm.FireSchedule", "*fsm.SkipSchedule", "*fsm.SetSchedule", "*fsm.SetQueue", "*fsm.SetJob", "*fsm.ExpireJob", "*fsm.Cursor", "*fsm.SplitShard"} {
 		if refused[kind] == 0 {
 			t.Errorf("no %s was refused: the histories show nothing about it", kind)
@@ -68,7 +68,7 @@ func TestARepeatedCommandIsHarmless(t *testing.T) {
 	probes(t, func(w *world, c Command, apply func() (Result, []task.Event)) {
 		first, _ := apply()
 		switch c := c.(type) {
-		case *Grant, *SetNode, *NewGeneration, *Elected, *RemoveToken, *Renew, *SkipSchedule:
+		case *Grant, *SetNode, *NewGeneration, *Elected, *RemoveToken, *RemoveClient, *Renew, *SkipSchedule:
 			return // the leader writes it once, or its repeat is another act
 		case *PutState:
 			if c.RequestID == "" {
@@ -100,7 +100,7 @@ func TestARepeatedCommandIsHarmless(t *testing.T) {
 			t.Fatalf("a repeat of %T was answered %+v, then %+v", c, first, again)
 		}
 	})
-	for _, kind := range []string{"*fsm.Report", "*fsm.Checkpoint", "*fsm.PutState", "*fsm.PutOutput", "*fsm.RetryJob", "*fsm.CancelJob", "*fsm.SubmitJob", "*fsm.RegisterNode", "*fsm.AdmitNode", "*fsm.CreateToken",
+	for _, kind := range []string{"*fsm.Report", "*fsm.Checkpoint", "*fsm.PutState", "*fsm.PutOutput", "*fsm.RetryJob", "*fsm.CancelJob", "*fsm.SubmitJob", "*fsm.RegisterNode", "*fsm.AdmitNode", "*fsm.CreateToken", "*fsm.AdmitClient",
 		"*fsm.FireSchedule", "*fsm.SetSchedule", "*fsm.SetQueue", "*fsm.SetJob", "*fsm.ExpireJob", "*fsm.Cursor", "*fsm.SplitShard"} {
 		if repeated[kind] == 0 {
 			t.Errorf("no %s was repeated: the histories show nothing about it", kind)

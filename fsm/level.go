@@ -1,11 +1,35 @@
 package fsm
 
 // Level is the highest cluster level that this package applies (R47).
-const Level = 2
+const Level = 3
+
+// LevelCare is the level from which on crashes and presence are counted, see Care.
+const LevelCare = 3
 
 // LevelOf is the cluster level that a command needs of every member: a replica of a lower level would stop at it, or read it in
 // another way and part from the others.
 func LevelOf(c Command) int {
+	switch c := c.(type) {
+	case *AdmitClient, *RemoveClient:
+		return 3
+	case *CreateToken:
+		if c.Role != "" {
+			return 3
+		}
+	case *RegisterNode:
+		if c.Caring {
+			return 3
+		}
+	case *SetOnline:
+		if c.Caring {
+			return 3
+		}
+	case *SetNode:
+		switch c.Action {
+		case NodeClear, NodePromote, NodeDemote, NodeAuto:
+			return 3
+		}
+	}
 	if c.kind() >= kindFireSchedule {
 		return 2
 	}
@@ -30,6 +54,9 @@ func (s *State) Members() int {
 
 // level is the lowest level whose snapshots can hold the state: as long as nothing needs a higher one, older replicas can read it.
 func (s *State) level() int {
+	if s.needs3() {
+		return 3
+	}
 	q := s.queues
 	if len(s.schedules) > 0 || len(s.acts) > 0 || len(q) != 1 || q[0].Max != 0 || q[0].Paused || q[0].Balance != "" || q[0].By != "" {
 		return 2
@@ -53,4 +80,32 @@ func (s *State) level() int {
 		return level < 2
 	})
 	return level
+}
+
+// needs3 tells whether anything of level 3 is in the state.
+func (s *State) needs3() bool {
+	if len(s.clients) > 0 {
+		return true
+	}
+	for _, n := range s.nodes {
+		if n.Care != (Care{}) {
+			return true
+		}
+	}
+	for _, t := range s.tokens {
+		if t.Role != "" {
+			return true
+		}
+	}
+	for _, sc := range s.schedules {
+		if sc.Spec.level > 2 {
+			return true
+		}
+	}
+	found := false
+	s.Jobs(func(j *Job) bool {
+		found = j.Spec.level > 2
+		return !found
+	})
+	return found
 }

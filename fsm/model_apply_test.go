@@ -32,6 +32,9 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 	case *SetNode:
 		return m.setNode(c), ""
 	case *CreateToken:
+		if !slices.Contains([]Role{"", RoleViewer, RoleOperator, RoleAdmin}, c.Role) {
+			return false, ""
+		}
 		j, there := m.joins[string(c.Hash)]
 		if there && j.id == c.ID {
 			return true, ""
@@ -43,7 +46,7 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 			return false, ""
 		}
 		maps.DeleteFunc(m.joins, func(_ string, j *mJoin) bool { return j.until <= m.led })
-		m.joins[string(c.Hash)] = &mJoin{c.ID, c.Uses, m.led + c.TTL}
+		m.joins[string(c.Hash)] = &mJoin{c.ID, c.Uses, m.led + c.TTL, c.Role}
 		return true, ""
 	case *RemoveToken:
 		n := len(m.joins)
@@ -136,6 +139,9 @@ func (m *model) register(c *RegisterNode) (bool, string) {
 		m.nodes[c.Info.ID] = n
 		m.order = append(m.order, c.Info.ID)
 	}
+	if c.Caring && c.Incarnation > n.inc {
+		n.started(m.led, c.Crashes)
+	}
 	var kept, gone []task.Token
 	m.each(func(r task.ShardRef, sh *mShard) {
 		if !sh.leased() || sh.node != c.Info.ID {
@@ -178,6 +184,12 @@ func (m *model) setNode(c *SetNode) bool {
 		for _, kv := range c.Labels {
 			n.extra = setKV(n.extra, kv)
 		}
+	case NodeClear:
+		n.starts, n.unstable = nil, false
+	case NodePromote, NodeDemote:
+		n.seat = c.Action
+	case NodeAuto:
+		n.seat = ""
 	default:
 		return false
 	}
@@ -186,7 +198,7 @@ func (m *model) setNode(c *SetNode) bool {
 
 func (m *model) admit(c *AdmitNode) bool {
 	j := m.joins[string(c.TokenHash)]
-	if !m.cluster || len(c.TokenHash) > 0 && (j == nil || j.until <= m.led) {
+	if !m.cluster || len(c.TokenHash) > 0 && (j == nil || j.until <= m.led || j.role != "") {
 		return false
 	}
 	if n := m.nodes[c.Node]; n != nil {

@@ -476,11 +476,20 @@ func (m *model) applyMore(c Command) (bool, string) {
 		return m.cursor(c)
 	case *SplitShard:
 		return m.splitShard(c), ""
+	case *AdmitClient:
+		return m.admitClient(c), ""
+	case *RemoveClient:
+		_, there := m.clients[c.ID]
+		delete(m.clients, c.ID)
+		return there, ""
 	}
 	panic("no such command")
 }
 
 func (m *model) compareMore(s *State) error {
+	if err := m.compareCare(s); err != nil {
+		return err
+	}
 	if len(s.schedules) != len(m.schedules) || len(s.queues) != len(m.queues) || s.KeyProofs() != len(m.keys) {
 		return fmt.Errorf("%d schedules, %d queues, %d keys, model %d, %d, %d", len(s.schedules), len(s.queues), s.KeyProofs(), len(m.schedules), len(m.queues), len(m.keys))
 	}

@@ -27,6 +27,7 @@ type model struct {
 	schedules map[string]*mSchedule
 	did       map[task.RequestID]mAct // acts on queues and schedules
 	keys      map[string]mProof
+	clients   map[string]mClient
 	audited   int // refusals of stale tokens that the audit log must show
 }
 
@@ -37,12 +38,28 @@ type mNode struct {
 	gone           bool
 	token, key     string
 	labels, extra  []task.KV
+	starts         []mStart // since the last clear, those that count
+	unstable       bool
+	seat           NodeAction
+}
+
+// mStart is a start of a node after so many crashes.
+type mStart struct {
+	at      task.Millis
+	crashes int
+}
+
+// mClient is a client, by its id.
+type mClient struct {
+	key, token string
+	role       Role
 }
 
 type mJoin struct {
 	id    string
 	uses  int
 	until task.Millis
+	role  Role
 }
 
 type mJob struct {
@@ -98,7 +115,7 @@ type mShard struct {
 
 func newModel() *model {
 	return &model{nodes: map[task.NodeID]*mNode{}, joins: map[string]*mJoin{}, jobs: map[task.JobID]*mJob{}, byReq: map[task.RequestID]task.JobID{},
-		queues: map[string]*mQueue{task.DefaultQueue: {}}, schedules: map[string]*mSchedule{}, did: map[task.RequestID]mAct{}, keys: map[string]mProof{}}
+		queues: map[string]*mQueue{task.DefaultQueue: {}}, schedules: map[string]*mSchedule{}, did: map[task.RequestID]mAct{}, keys: map[string]mProof{}, clients: map[string]mClient{}}
 }
 
 func (m *model) advance(b *Batch) {

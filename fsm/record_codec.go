@@ -40,8 +40,17 @@ func encInfo(e *enc, n task.NodeInfo) {
 		e.bool(n.Voter)
 		list(e, n.Labels, encKV)
 		list(e, n.Shells, (*enc).str)
-		if n.Limits != "" {
+		// What came later is written only if it is there; a reader that does not know it skips it.
+		more := n.Laptop || n.Host != "" || len(n.MACs) > 0 || len(n.Refuses) > 0 || n.Reserve != 0
+		if n.Limits != "" || more {
 			e.str(n.Limits)
+		}
+		if more {
+			e.bool(n.Laptop)
+			e.str(n.Host)
+			list(e, n.MACs, (*enc).str)
+			list(e, n.Refuses, (*enc).str)
+			e.num(n.Reserve)
 		}
 	})
 }
@@ -52,6 +61,9 @@ func decInfo(d *dec) (n task.NodeInfo) {
 			Version: d.str(), Level: d.num(), Slots: d.num(), Voter: d.bool(), Labels: decKVs(d), Shells: readList(d, (*dec).str)}
 		if d.more() {
 			n.Limits = d.str()
+		}
+		if d.more() {
+			n.Laptop, n.Host, n.MACs, n.Refuses, n.Reserve = d.bool(), d.str(), readList(d, (*dec).str), readList(d, (*dec).str), d.num()
 		}
 	})
 	return n

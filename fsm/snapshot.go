@@ -14,14 +14,14 @@ type Snapshot struct{ s State }
 // snapshotMagic and the version behind it open every snapshot.
 const (
 	snapshotMagic   = "LANJOBS\x01"
-	snapshotVersion = 2 // also the highest level of state.level; a state that needs less is written in the form of 1
+	snapshotVersion = 3 // also the highest level of state.level; a state that needs less is written in the form of 1
 )
 
 // Snapshot freezes the state in time proportional to its page tables, not to its shards.
 func (s *State) Snapshot() *Snapshot {
 	s.epoch++
 	f := State{Clock: s.Clock, Led: s.Led, Wall: s.Wall, Index: s.Index, Generation: s.Generation, Leader: s.Leader, Term: s.Term, nextToken: s.nextToken,
-		Cluster: s.Cluster, tokens: s.tokens, jobs: s.jobs.freeze(), keys: s.keys.freeze(), acts: s.acts}
+		Cluster: s.Cluster, tokens: s.tokens, clients: s.clients, jobs: s.jobs.freeze(), keys: s.keys.freeze(), acts: s.acts}
 	f.nodes = append([]*Node(nil), s.nodes...)
 	f.schedules = append([]*Schedule(nil), s.schedules...)
 	for _, q := range s.queues {
@@ -31,7 +31,7 @@ func (s *State) Snapshot() *Snapshot {
 }
 
 // Write streams the snapshot: a head record, then counted records of nodes, join tokens, jobs and their shards; from version 2
-// on also of queues, schedules, acts and shard keys.
+// on also of queues, schedules, acts and shard keys, from version 3 on of clients.
 func (f *Snapshot) Write(to io.Writer) error { return f.s.write(to) }
 
 // Digest is the sha256 of the snapshot's bytes: equal on every replica that applied the same entries (I10). It only reads.
@@ -76,6 +76,9 @@ func (s *State) write(to io.Writer) error {
 	e.num(-1)
 	if e.level > 1 {
 		s.encodeMore(&e, specs, func() bool { return flush(1 << 16) })
+	}
+	if e.level > 2 {
+		list(&e, s.clients, func(e *enc, c *Client) { e.rec(c.encode) })
 	}
 	if !flush(0) {
 		return err
@@ -123,6 +126,10 @@ func decode(data []byte) (*State, error) {
 	err := s.decodeJobs(&d, &specs)
 	if err == nil && d.level > 1 {
 		err = s.decodeMore(&d, &specs)
+	}
+	if err == nil && d.level > 2 {
+		s.clients = readList(&d, func(d *dec) *Client { c := &Client{}; d.rec(c.decode); return c })
+		err = d.err
 	}
 	return s, err
 }

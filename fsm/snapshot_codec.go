@@ -46,6 +46,9 @@ func (n *Node) encode(e *enc) {
 	if e.level > 1 {
 		e.raw(n.Key)
 	}
+	if e.level > 2 {
+		e.rec(n.Care.encode)
+	}
 }
 
 func (n *Node) decode(d *dec) {
@@ -53,6 +56,9 @@ func (n *Node) decode(d *dec) {
 		Gone: NodeAction(d.str()), Extra: decKVs(d), WorkerOnly: d.bool(), Since: d.i64(), Reason: d.str(), Admitted: d.str()}
 	if d.level > 1 {
 		n.Key = cloneNil(d.raw())
+	}
+	if d.level > 2 {
+		d.rec(n.Care.decode)
 	}
 }
 
@@ -63,10 +69,16 @@ func (t *JoinToken) encode(e *enc) {
 	e.num(t.Uses)
 	e.bool(t.Worker)
 	e.str(t.By)
+	if e.level > 2 {
+		e.str(string(t.Role))
+	}
 }
 
 func (t *JoinToken) decode(d *dec) {
 	*t = JoinToken{ID: d.str(), Hash: cloneNil(d.raw()), Until: task.Millis(d.i64()), Uses: d.num(), Worker: d.bool(), By: d.str()}
+	if d.level > 2 {
+		t.Role = Role(d.str())
+	}
 }
 
 // cloneNil copies, and gives nil for nothing.

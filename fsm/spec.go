@@ -119,6 +119,8 @@ func checkStage(sp *task.Spec, i int) string {
 		return "an exit code does not fit 32 bits"
 	case st.When != task.WhenSuccess && st.When != task.WhenFailure && st.When != task.WhenAlways:
 		return "unknown when"
+	case len(st.User) > maxIDLength || st.OnSleep != "" && st.OnSleep != task.OnSleepRelease && st.OnSleep != task.OnSleepKeep && st.OnSleep != task.OnSleepFinish:
+		return "unknown user or on_sleep"
 	case len(st.Needs) > i:
 		return "it needs more stages than stand before it"
 	}

@@ -28,8 +28,14 @@ func (sp *Spec) derive() {
 			sp.ranks[i] = rankBy(st.Weights)
 		}
 		if dynamic(st) || st.Range != nil || len(st.Weights) > 0 || st.ShardKey != "" || st.Success.FailFast || len(st.Paths)+len(st.Programs) > 0 {
-			sp.level = 2
+			sp.level = max(sp.level, 2)
 		}
+		if st.OnSleep != "" || st.User != "" {
+			sp.level = 3
+		}
+	}
+	if sp.Schedule != nil && sp.Schedule.Wake != "" {
+		sp.level = 3
 	}
 }
 
@@ -114,7 +120,7 @@ func checkSchedule(sp *task.Spec) string {
 	switch {
 	case sp.Name == "":
 		return "it needs a name"
-	case max(len(c.Cron), len(c.At), len(c.Timezone), len(c.Misfire)) > maxScheduleText:
+	case max(len(c.Cron), len(c.At), len(c.Timezone), len(c.Misfire), len(c.Wake)) > maxScheduleText:
 		return "a text is too long"
 	case !slices.Contains(overlaps, c.Overlap):
 		return "unknown overlap"

@@ -17,6 +17,7 @@ type State struct {
 	Cluster Cluster
 	nodes   []*Node // in order of first registration; a place is never reused
 	tokens  []*JoinToken
+	clients []*Client // in order of their admission
 	jobs    cow[*Job] // by sequence number; nil = collected
 
 	queues    []*queue    // sorted by name; the default one is always among them
@@ -74,6 +75,18 @@ type Node struct {
 	Reason      string
 	Admitted    string // id of the join token it came by; "" = by a person's approval, or it made the cluster
 	Key         []byte // hash of the key that it was admitted with; empty = by a version that kept none, or it made the cluster
+	Care        Care   // level 3
+}
+
+// Care is what the cluster knows of how well a machine serves it.
+type Care struct {
+	Seat       NodeAction  // NodePromote or NodeDemote by a person's word; "" = the leader chooses
+	Crashes    int         // in a row (R45)
+	Unstable   bool        // it crashed UnstableAfter times in a row: nothing new for it until a person clears it
+	Registered task.Millis // on Led
+	// Present and Absent are how long it was online and offline up to Changed, on Led, halved when they grow old: for the choice of
+	// voters.
+	Present, Absent, Changed task.Millis
 }
 
 // Labelled gives the info with the labels set from afar merged in.
@@ -93,6 +106,7 @@ type JoinToken struct {
 	Uses   int
 	Worker bool
 	By     string
+	Role   Role // not empty: a login token
 }
 
 // Spec is a decoded job spec with the bytes it came from.

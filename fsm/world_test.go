@@ -120,6 +120,7 @@ var kinds = []struct {
 	{"fire", 3, (*world).fire},
 	{"set", 3, (*world).set},
 	{"split", 5, (*world).split},
+	{"care", 2, (*world).care},
 }
 
 // command makes one of any kind.

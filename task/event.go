@@ -45,10 +45,16 @@ const (
 	EventNodeDrain     EventKind = "node.drain"
 	EventNodeResume    EventKind = "node.resume"
 	EventNodeLeave     EventKind = "node.leave"
+	EventNodeSleep     EventKind = "node.sleep"    // it said so, before it slept
+	EventNodeUnstable  EventKind = "node.unstable" // it crashed UnstableAfter times in a row: nothing new for it
+	EventNodeClear     EventKind = "node.clear"    // a person lifted that
+	EventNodeRole      EventKind = "node.role"     // a person said whether it votes
 	EventNodeRemove    EventKind = "node.remove"
 	EventTokenCreate   EventKind = "token.create"
 	EventTokenUse      EventKind = "token.use"
 	EventTokenRemove   EventKind = "token.remove"
+	EventClientAdmit   EventKind = "client.admit"
+	EventClientRemove  EventKind = "client.remove"
 	EventJobSubmit     EventKind = "job.submit"
 	EventJobState      EventKind = "job.state"
 	EventJobCancel     EventKind = "job.cancel"

@@ -57,10 +57,22 @@ type StageSpec struct {
 	Timeout     Millis        `json:"timeout"`            // one attempt; 0 = none
 	// StallTimeout ends an attempt that has shown no output, progress or checkpoint for so long; 0 = none.
 	StallTimeout Millis      `json:"stall_timeout,omitempty"`
+	OnSleep      OnSleep     `json:"on_sleep,omitempty"` // "" = OnSleepRelease
+	User         string      `json:"user,omitempty"`     // "" = the node's own
 	Lease        LeaseTerms  `json:"lease"`
 	Retry        RetryPolicy `json:"retry"`
 	Success      Success     `json:"success"`
 }
+
+// OnSleep says what an attempt does when its machine is told to sleep (R16).
+type OnSleep string
+
+// The values of OnSleep.
+const (
+	OnSleepRelease OnSleep = "release" // it is stopped with its grace and goes on elsewhere from its checkpoint
+	OnSleepKeep    OnSleep = "keep"    // it keeps its lease and goes on after waking, if that still holds
+	OnSleepFinish  OnSleep = "finish"  // the machine is held awake until it has ended, as far as the system allows
+)
 
 // When says for which end of the stages it needs a stage opens.
 type When string

@@ -21,13 +21,32 @@ type NodeInfo struct {
 	Shells   []string `json:"shells,omitempty"`
 	// Limits says whether it enforces the resources of a job file: "cgroup", or "not enforced: " with the reason (R34).
 	Limits string `json:"limits,omitempty"`
+	// Laptop: it has a battery. Host names the hardware, so that two nodes of one machine are known as such. MACs are for waking it
+	// (Wake-on-LAN). Refuses are queues of which it takes nothing (R46).
+	Laptop  bool     `json:"laptop,omitempty"`
+	Host    string   `json:"host,omitempty"`
+	MACs    []string `json:"macs,omitempty"`
+	Refuses []string `json:"refuses,omitempty"` // sorted
+	// Reserve is the percentage of the machine that is left free of bookings (R34); 0 = DefaultReserve, -1 = nothing is.
+	Reserve int `json:"reserve,omitempty"`
 }
+
+// DefaultReserve is the percentage of a machine that is left free of bookings (R34).
+const DefaultReserve = 20
+
+// UnstableAfter is how many crashes in a row make a node unstable (R45).
+const UnstableAfter = 3
+
+// ReasonAsleep is the reason of a node that said that it goes to sleep (R16).
+const ReasonAsleep = "asleep"
 
 // Load is what a heartbeat carries (R6).
 type Load struct {
 	CPU        float64 `json:"cpu"` // processors busy, 0 … CPUs
 	MemFreeMB  int     `json:"mem_free_mb"`
 	DiskFreeMB int     `json:"disk_free_mb"`
+	// Battery: it runs on its battery now. Heartbeats carry it, the ledger does not keep it.
+	Battery bool `json:"battery,omitempty"`
 }
 
 // Label gives a label's value: automatic ones first (node, os, arch), then the machine's own.
@@ -39,6 +58,10 @@ func (n *NodeInfo) Label(name string) (string, bool) {
 		return n.OS, true
 	case "arch":
 		return n.Arch, true
+	case "laptop":
+		if n.Laptop {
+			return "true", true
+		}
 	}
 	i, ok := slices.BinarySearchFunc(n.Labels, name, func(kv KV, s string) int { return strings.Compare(kv.Name, s) })
 	if ok {

@@ -13,6 +13,7 @@ type Schedule struct {
 	RunAllMax    int     `json:"run_all_max"`   // most occurrences that run_all makes up
 	Jitter       Millis  `json:"jitter,omitempty"`
 	Paused       bool    `json:"paused,omitempty"`
+	Wake         string  `json:"wake,omitempty"` // names of nodes to wake by the network for each run, separated by commas
 }
 
 // Overlap says what happens to an occurrence while a run of the same schedule is not over.

@@ -12,6 +12,7 @@ type RegisterRequest struct {
 	Incarnation uint64 // grows with every start of the agent on this node
 	Held        Tokens
 	Load        task.Load
+	Crashes     int // how often the agent has ended without being told to since it last registered (R45)
 }
 
 // RegisterReply answers it.

@@ -20,6 +20,7 @@ func Expire(v *View) []fsm.Command {
 // Presences records once that a node has gone silent, and once that it is back.
 func Presences(v *View) []fsm.Command {
 	var out []fsm.Command
+	caring := v.State.Members() >= fsm.LevelCare
 	for id, p := range v.Nodes {
 		n := v.State.Node(id)
 		if n == nil || n.Gone != "" || n.Incarnation == 0 {
@@ -27,9 +28,9 @@ func Presences(v *View) []fsm.Command {
 		}
 		switch {
 		case n.Online && p.Silent:
-			out = append(out, &fsm.SetOnline{Node: id, Reason: "not heard of for 1 minute"})
+			out = append(out, &fsm.SetOnline{Node: id, Reason: "not heard of for 1 minute", Caring: caring})
 		case !n.Online && p.Heard && !p.Silent:
-			out = append(out, &fsm.SetOnline{Node: id, Online: true})
+			out = append(out, &fsm.SetOnline{Node: id, Online: true, Caring: caring})
 		}
 	}
 	slices.SortFunc(out, func(a, b fsm.Command) int {
