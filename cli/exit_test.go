@@ -182,7 +182,6 @@ func TestUsageFaults(t *testing.T) {
 		"ls --limit 0":                      "--limit 0: write a number from 1 on.",
 		"show hello --dead --why":           "choose one.",
 		"submit night.yaml --wait":          "lanjobs schedule trigger NAME --wait",
-		"node promote nas":                  "not built yet",
 		"completion tcsh":                   "none of bash",
 		"help nonsense":                     `nothing on "nonsense"`,
 		"task info":                         "this is not inside a task",

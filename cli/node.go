@@ -29,7 +29,13 @@ func nodeGroup() *group {
 			takes: takesNode | takesOutput, run: runNodeLabel},
 		{name: "rm", operands: "NODE", min: 1, max: 1, short: "remove a machine for good; it is shut out at once", takes: takesNode | takesYes, run: runNodeRm,
 			flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "even if too few voters would be left to change anything"}}},
-		later("clear", `lifts "unstable"`, ""), later("promote", "make a voter", ""), later("demote", "make a worker", ""),
+		later("clear", `lifts "unstable"`, ""),
+		{name: "promote", operands: "NODE", min: 1, max: 1, short: "let it vote before all others", takes: takesNode | takesOutput, run: runNodePromote,
+			long: `How many vote is the cluster's own business: 1 of one or two machines, 3 from three on, 5 from seven. A promoted machine takes the
+seat of the one that is there least. --auto takes a promote or demote back.`,
+			flags: []urfave.Flag{&urfave.BoolFlag{Name: "auto", Usage: "leave it to the leader again"}}},
+		{name: "demote", operands: "NODE", min: 1, max: 1, short: "let it never vote; it still runs jobs", takes: takesNode | takesOutput, run: runNodeDemote,
+			long: `For machines that sleep or leave often. Taken back by: lanjobs node promote NODE --auto`},
 	}}
 }
 
@@ -146,6 +152,7 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 	add("running", fmt.Sprintf("%d of %d slots", n.Running, n.Slots))
 	add("labels", labelText(n.Labels))
 	add("addresses", strings.Join(n.Addresses, ", "))
+	add("seat", n.Seat)
 	add("note", n.Note)
 	add("refused", n.Refusal)
 	return answer{value: n, names: []string{n.Name}, head: head}

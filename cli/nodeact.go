@@ -66,6 +66,30 @@ func runNodeResume(ctx context.Context, c *call) error {
 	return c.done(n, []string{n.Name}, "%s takes work again", n.Name)
 }
 
+func runNodePromote(ctx context.Context, c *call) error {
+	if c.flags.Bool("auto") {
+		return c.setRole(ctx, "auto", "%s: the leader chooses again whether it votes (now: %s)")
+	}
+	return c.setRole(ctx, "voter", "%s votes before all others, as soon as it has the whole log (now: %s)")
+}
+
+func runNodeDemote(ctx context.Context, c *call) error {
+	return c.setRole(ctx, "worker", "%s loses its vote, if it has one and others can do without (now: %s). It still runs jobs.")
+}
+
+// setRole says whether a machine should vote; text takes its name and its present role.
+func (c *call) setRole(ctx context.Context, role, text string) error {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	n := &task.NodeView{}
+	if err := cl.post(ctx, nodePath(c.args[0], "role"), transport.RoleBody{Role: role}, n); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.done(n, []string{n.Name}, text, n.Name, n.Role)
+}
+
 func runNodeLabel(ctx context.Context, c *call) error {
 	body := transport.LabelBody{}
 	for _, word := range c.args[1:] {

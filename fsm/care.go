@@ -42,7 +42,10 @@ func (n *Node) count(s *State) {
 	}
 }
 
-// Presence is the share of the last weeks of led time in which a node was online, 0 to 1; for a node of which nothing is known, 0.
+// presencePrior is the time that a node is assumed to have been watched before, half of it online: of a new one little is known.
+const presencePrior = task.Day
+
+// Presence is the share of the last weeks of led time in which a node was online, 0 to 1; one half where nothing is known.
 func (n *Node) Presence(led task.Millis) float64 {
 	present, absent := n.Care.Present, n.Care.Absent
 	if n.Care.Changed > 0 && n.Online {
@@ -50,10 +53,7 @@ func (n *Node) Presence(led task.Millis) float64 {
 	} else if n.Care.Changed > 0 {
 		absent += led - n.Care.Changed
 	}
-	if present+absent == 0 {
-		return 0
-	}
-	return float64(present) / float64(present+absent)
+	return float64(present+presencePrior/2) / float64(present+absent+presencePrior)
 }
 
 func (c *Care) encode(e *enc) {

@@ -188,12 +188,14 @@ func (c *Core) StopRaft() error {
 }
 
 // HandOver gives leadership to another voter before a planned stop. Not leading is no error.
-func (c *Core) HandOver(ctx context.Context) error {
+func (c *Core) HandOver(ctx context.Context) error { return c.handOverTo(ctx, "") }
+
+func (c *Core) handOverTo(ctx context.Context, to task.NodeID) error {
 	if c.raft == nil {
 		return nil
 	}
 	c.leader.Rest(ctx)
-	err := c.hand.Do(ctx)
+	err := c.hand.Do(ctx, to)
 	if err != nil {
 		c.leader.GoOn()
 	}

@@ -133,6 +133,26 @@ func CloseRaft(ctx context.Context, r *raft.Raft, stores *RaftStores, trans *tra
 	return errors.Join(err, stores.Mark(r.CurrentTerm(), r.AppliedIndex()))
 }
 
+// settleTimeout is how long a change of the configuration may take before it gets an entry behind it.
+const settleTimeout = 500 * time.Millisecond
+
+// waitChange is waitFuture for a change of the configuration. Raft sends its entry to the stand-by that it promotes before it counts
+// that one's vote; an acknowledgement that comes back between the two is forgotten, and where it was needed the change never
+// commits, until another entry is acknowledged. So a change that takes long gets one.
+func waitChange(ctx context.Context, clock task.Clock, r *raft.Raft, f raft.Future, timeout time.Duration) error {
+	done := make(chan error, 1)
+	go func() { done <- waitFuture(ctx, clock, f, timeout) }()
+	timer := clock.NewTimer(settleTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C():
+		r.Barrier(timeout)
+		return <-done
+	}
+}
+
 // waitFuture waits for one of Raft's futures, but never longer than timeout: some never end (raft#498). An error of ctx or of
 // time says nothing about the outcome of what was asked.
 func waitFuture(ctx context.Context, clock task.Clock, f raft.Future, timeout time.Duration) error {

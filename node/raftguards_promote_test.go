@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"lanjobs/task"
+	"lanjobs/transport/memnet"
 )
 
 // The leader dies right after it has promoted b, and before c has heard of it: c takes b for a stand-by and would never vote for
@@ -22,21 +23,21 @@ func TestLeaderDiesAfterAPromotion(t *testing.T) {
 				l.bootstrap("a")
 				l.start("a", "b", "c")
 				a := l.leadBy("a")
-				for _, id := range []task.NodeID{"b", "c"} {
-					if err := a.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, 5*time.Second).Error(); err != nil {
+				change := func(f raft.Future) {
+					t.Helper()
+					if err := waitChange(t.Context(), memnet.NewClock(), a.raft, f, 10*time.Second); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := a.raft.AddVoter("c", "c", 0, 5*time.Second).Error(); err != nil {
-					t.Fatal(err)
+				for _, id := range []task.NodeID{"b", "c"} {
+					change(a.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, 5*time.Second))
 				}
+				change(a.raft.AddVoter("c", "c", 0, 5*time.Second))
 				if !l.level(5 * time.Second) {
 					t.Fatal("not level")
 				}
 				l.net.Cut("a", "c")
-				if err := a.raft.AddVoter("b", "b", 0, 5*time.Second).Error(); err != nil {
-					t.Fatal(err) // a and b have it: it is committed
-				}
+				change(a.raft.AddVoter("b", "b", 0, 5*time.Second)) // a and b have it: it is committed
 				a.crash()
 				elected := until(30*time.Second, func() bool { return l.leads("a") != nil })
 				if elected != guarded {

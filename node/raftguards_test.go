@@ -109,7 +109,7 @@ func TestTransferIntoABlackHole(t *testing.T) {
 		transfer := &Transfer{Self: "a", Raft: a.raft, Clock: memnet.NewClock(), Ready: l.ready("a")}
 		for range 2 {
 			if guarded {
-				_ = transfer.Do(t.Context())
+				_ = transfer.Do(t.Context(), "")
 				continue
 			}
 			f := a.raft.LeadershipTransferToServer("b", "b")

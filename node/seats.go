@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,8 @@ func (c *Core) lookAround(ctx context.Context, started time.Duration, reached ma
 				seats[id] = &seat{ID: id}
 			}
 			if seats[id] != nil {
-				seats[id].May = may
+				seat := seats[id]
+				seat.May, seat.Seat, seat.Laptop, seat.Presence = may, n.Care.Seat, n.Info.Laptop, n.Presence(s.Led)
 			}
 		}
 	})
@@ -113,12 +115,14 @@ func (c *Core) takeStep(ctx context.Context, step seatChange) error {
 		f = c.raft.AddNonvoter(id, addr, 0, seatsTimeout)
 	case seatPromote:
 		f = c.raft.AddVoter(id, addr, 0, seatsTimeout)
+	case seatYield:
+		return c.handOverTo(ctx, step.ID)
 	case seatDemote:
 		f = c.raft.DemoteVoter(id, 0, seatsTimeout)
 	default:
 		f = c.raft.RemoveServer(id, 0, seatsTimeout)
 	}
-	return waitFuture(ctx, c.parts.Clock, f, seatsTimeout)
+	return waitChange(ctx, c.parts.Clock, c.raft, f, seatsTimeout)
 }
 
 // PrepareLeave makes sure that the cluster goes on without this node: a sole voter gives a stand-by that is up to date its
@@ -142,13 +146,13 @@ func (c *Core) PrepareLeave(ctx context.Context) error {
 		return nil
 	}
 	if voters == 0 {
-		spares := spareSeats(seats)
-		if len(spares) == 0 {
+		spare := slices.IndexFunc(seats, seat.spare)
+		if spare < 0 {
 			c.leaving.Store(false)
 			return task.NewProblem(task.ErrConflict, "this machine has the only vote, and no other machine is up to date to take it",
 				"Wake another one and wait until lanjobs status shows it ready. To end the cluster with this machine: lanjobs leave --force")
 		}
-		if err := c.takeStep(ctx, seatChange{seatPromote, spares[0].ID}); err != nil {
+		if err := c.takeStep(ctx, seatChange{seatPromote, seats[spare].ID}); err != nil {
 			c.leaving.Store(false)
 			return err
 		}

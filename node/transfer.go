@@ -58,8 +58,9 @@ type Transfer struct {
 	tried uint64 // term
 }
 
-// Do returns nil once another node is known to take over. Callers stop proposing before, and stop leading after, in any case.
-func (t *Transfer) Do(ctx context.Context) error {
+// Do returns nil once another node is known to take over: to, or any for "". Callers stop proposing before, and stop leading after, in
+// any case.
+func (t *Transfer) Do(ctx context.Context, to task.NodeID) error {
 	term := t.Raft.CurrentTerm()
 	if t.Raft.State() != raft.Leader {
 		return ErrNotLeading
@@ -70,7 +71,7 @@ func (t *Transfer) Do(ctx context.Context) error {
 	}
 	var voters []task.NodeID
 	for _, s := range config.Configuration().Servers {
-		if s.Suffrage == raft.Voter && s.ID != raft.ServerID(t.Self) {
+		if s.Suffrage == raft.Voter && s.ID != raft.ServerID(t.Self) && (to == "" || s.ID == raft.ServerID(to)) {
 			voters = append(voters, task.NodeID(s.ID))
 		}
 	}

@@ -68,7 +68,7 @@ func TestTransferAsksOnlyWhoIsReady(t *testing.T) {
 				transfer := &Transfer{Self: "a", Raft: f, Clock: memnet.NewClock(),
 					Ready: func(ctx context.Context, v task.NodeID) (uint64, error) { return c.ready[v](ctx) }}
 				start := time.Now()
-				err := transfer.Do(t.Context())
+				err := transfer.Do(t.Context(), "")
 				if c.want == "" && (!errors.Is(err, ErrNoSuccessor) || len(f.asked) > 0) || time.Since(start) > 4*time.Second {
 					t.Errorf("%v, asked %v after %s", err, f.asked, time.Since(start))
 				}
@@ -86,18 +86,18 @@ func TestTransferOncePerTerm(t *testing.T) {
 		f := &fakeLeading{fakeLead: fakeLead{term: 5, leads: true}, err: errors.New("leadership transfer timeout")}
 		transfer := &Transfer{Self: "a", Raft: f, Clock: memnet.NewClock(),
 			Ready: func(context.Context, task.NodeID) (uint64, error) { return 100, nil }}
-		if err := transfer.Do(t.Context()); !errors.Is(err, f.err) {
+		if err := transfer.Do(t.Context(), ""); !errors.Is(err, f.err) {
 			t.Errorf("%v", err)
 		}
-		if err := transfer.Do(t.Context()); !errors.Is(err, ErrTransferTried) || len(f.asked) != 1 {
+		if err := transfer.Do(t.Context(), ""); !errors.Is(err, ErrTransferTried) || len(f.asked) != 1 {
 			t.Errorf("%v, asked %v", err, f.asked)
 		}
 		f.term, f.err = 6, nil
-		if err := transfer.Do(t.Context()); err != nil || len(f.asked) != 2 {
+		if err := transfer.Do(t.Context(), ""); err != nil || len(f.asked) != 2 {
 			t.Errorf("in the next term: %v, asked %v", err, f.asked)
 		}
 		f.leads = false
-		if err := transfer.Do(t.Context()); !errors.Is(err, ErrNotLeading) {
+		if err := transfer.Do(t.Context(), ""); !errors.Is(err, ErrNotLeading) {
 			t.Errorf("%v", err)
 		}
 	})

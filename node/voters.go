@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 )
 
@@ -17,6 +18,10 @@ type seat struct {
 	Reached  bool        // answered in the last seconds, on its own address
 	CaughtUp bool        // its log ends where the leader's does, but for a few entries
 	AwayMs   task.Millis // since it answered last
+
+	Seat     fsm.NodeAction // fsm.NodePromote or fsm.NodeDemote by a person's word, "" = no word
+	Presence float64        // share of the last weeks in which it was there, see fsm.Node.Presence
+	Laptop   bool
 }
 
 // seatChange is one step on Raft's configuration.
@@ -34,6 +39,7 @@ const (
 	seatPromote seatAct = "promote"
 	seatDemote  seatAct = "demote"
 	seatRemove  seatAct = "remove"
+	seatYield   seatAct = "give the lead to" // so that the leader itself can lose its seat
 )
 
 // Numbers of the choice (DESIGN 4).
@@ -55,21 +61,18 @@ func wantVoters(machines int) int {
 	return 1
 }
 
-// nextSeat gives the next single step towards the right voters, seatNone when all is well or a step would be unsafe now.
-// Steps are ordered so that the number of voters is even for as short as possible, and never by a machine that does not answer.
+// nextSeat gives the next single step towards the right voters, seatNone when all is well or a step would be unsafe now. A machine
+// gets its seat before another loses one, and none is given to a machine that does not answer.
 func nextSeat(seats []seat) seatChange {
 	seats = slices.Clone(seats)
 	slices.SortFunc(seats, func(a, b seat) int { return cmp.Compare(a.ID, b.ID) })
-	var voters, machines, answering int
+	voters, answering := 0, 0
 	for _, s := range seats {
 		if s.Member && s.Voter {
 			voters++
 			if s.Reached || s.Self {
 				answering++
 			}
-		}
-		if s.May && (s.Member || s.Reached) {
-			machines++
 		}
 	}
 	for _, s := range seats {
@@ -80,25 +83,66 @@ func nextSeat(seats []seat) seatChange {
 	if c := addSeat(seats); c.Act != seatNone {
 		return c
 	}
-	spares := spareSeats(seats)
-	want := wantVoters(machines)
-	switch {
-	case voters < want && len(spares) >= want-voters:
-		return seatChange{seatPromote, spares[0].ID}
-	case voters < want && voters%2 == 0 && len(spares) > 0:
-		return seatChange{seatPromote, spares[0].ID}
-	case voters > want || voters%2 == 0:
-		return demoteSeat(seats, answering, voters)
-	}
-	if len(spares) > 0 {
-		for _, s := range seats {
-			if s.Member && s.Voter && !s.Self && !s.Reached && s.AwayMs >= longAway {
-				return seatChange{seatDemote, s.ID} // the next step promotes a spare: even for one step
-			}
+	chosen := chooseVoters(seats)
+	for _, s := range chosen {
+		if !s.Voter {
+			return seatChange{seatPromote, s.ID}
 		}
 	}
-	return seatChange{}
+	return demoteSeat(seats, chosen, answering, voters)
 }
+
+// chooseVoters gives those who should vote, the best first: as many as there should be, or as the largest odd number that there is.
+func chooseVoters(seats []seat) []seat {
+	machines := 0
+	var fit []seat
+	for _, s := range seats {
+		if !s.May || s.Seat == fsm.NodeDemote {
+			continue
+		}
+		if s.Member || s.Reached {
+			machines++
+		}
+		if s.Member && (s.Voter || s.spare()) {
+			fit = append(fit, s)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b seat) int { return cmp.Compare(b.worth(), a.worth()) })
+	n := min(len(fit), wantVoters(machines))
+	if n > 0 && n%2 == 0 {
+		n-- // with two of them, either's absence would stop the cluster
+	}
+	return fit[:n]
+}
+
+// What speaks for a machine as a voter, beside the share of time in which it is there. A voter keeps its seat unless another is
+// clearly better.
+const (
+	worthWanted  = 10.0 // a person said so
+	worthGone    = -5.0 // it has been away for long: whoever answers is better
+	worthLaptop  = -0.3 // its battery and its lid
+	worthVoter   = 0.25
+	worthLeading = 1.0 // it gives its lead away only on a person's word
+)
+
+func (s seat) worth() float64 {
+	w := s.Presence
+	for _, p := range []struct {
+		holds bool
+		worth float64
+	}{{s.Seat == fsm.NodePromote, worthWanted}, {s.gone(), worthGone}, {s.Laptop, worthLaptop}, {s.Voter, worthVoter}, {s.Self, worthLeading}} {
+		if p.holds {
+			w += p.worth
+		}
+	}
+	return w
+}
+
+// gone tells whether a voter has been away for so long that a stand-by should take its seat.
+func (s seat) gone() bool { return !s.Self && !s.Reached && s.AwayMs >= longAway }
+
+// spare tells whether a stand-by could become a voter now.
+func (s seat) spare() bool { return s.Member && !s.Voter && s.May && s.Reached && s.CaughtUp }
 
 // addSeat gives a stand-by's place to a machine that answers and has none.
 func addSeat(seats []seat) seatChange {
@@ -116,37 +160,33 @@ func addSeat(seats []seat) seatChange {
 	return seatChange{}
 }
 
-// spareSeats lists who could become a voter now.
-func spareSeats(seats []seat) []seat {
-	var out []seat
+// demoteSeat takes a seat from a voter that was not chosen: one that is away rather than one that answers, and only while a majority
+// of those that stay answers. The leader gives its lead away first, to one that was chosen.
+func demoteSeat(seats, chosen []seat, answering, voters int) seatChange {
+	if len(chosen) == 0 {
+		return seatChange{}
+	}
+	var over []seat
 	for _, s := range seats {
-		if s.Member && !s.Voter && s.May && s.Reached && s.CaughtUp {
-			out = append(out, s)
+		if s.Member && s.Voter && !slices.ContainsFunc(chosen, func(c seat) bool { return c.ID == s.ID }) {
+			over = append(over, s)
 		}
 	}
-	return out
-}
-
-// demoteSeat takes a seat from a voter too many: one that is away rather than one that answers, never the leader, and only
-// while a majority of those that stay answers.
-func demoteSeat(seats []seat, answering, voters int) seatChange {
-	var best *seat
-	for i := range seats {
-		s := &seats[i]
-		if !s.Member || !s.Voter || s.Self {
-			continue
-		}
-		if best == nil || best.Reached && !s.Reached {
-			best = s
+	slices.SortStableFunc(over, func(a, b seat) int { return cmp.Compare(a.worth(), b.worth()) })
+	for _, s := range over {
+		if !s.Self && keepsQuorum(s, answering, voters) {
+			return seatChange{seatDemote, s.ID}
 		}
 	}
-	if best == nil {
+	if !slices.ContainsFunc(over, func(s seat) bool { return s.Self }) {
 		return seatChange{}
 	}
-	if !keepsQuorum(*best, answering, voters) {
-		return seatChange{}
+	for _, s := range chosen {
+		if s.Voter && s.Reached && s.CaughtUp {
+			return seatChange{seatYield, s.ID}
+		}
 	}
-	return seatChange{seatDemote, best.ID}
+	return seatChange{}
 }
 
 // keepsQuorum tells whether a majority of the remaining voters answers once s has no seat.

@@ -4,6 +4,7 @@ import (
 	"math/rand"
 	"testing"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 )
 
@@ -18,6 +19,37 @@ func seats(n int, f func(i int, s *seat)) []seat {
 	return out
 }
 
+// take does what a step says. The lead goes to the first voter that answers.
+func take(t *testing.T, ss []seat, c seatChange) {
+	t.Helper()
+	for i := range ss {
+		s := &ss[i]
+		if s.ID != c.ID {
+			continue
+		}
+		switch c.Act {
+		case seatAdd:
+			s.Member = true
+		case seatPromote:
+			s.Voter = true
+		case seatDemote:
+			if s.Self {
+				t.Fatalf("the leader lost its seat: %+v", ss)
+			}
+			s.Voter = false
+		case seatRemove:
+			s.Member, s.Voter = false, false
+		case seatYield:
+			if !s.Voter || !s.Reached {
+				t.Fatalf("%s cannot take the lead: %+v", s.ID, ss)
+			}
+			for k := range ss {
+				ss[k].Self = k == i
+			}
+		}
+	}
+}
+
 // play applies steps until nothing changes and gives the number of voters.
 func play(t *testing.T, ss []seat) int {
 	t.Helper()
@@ -29,21 +61,7 @@ func play(t *testing.T, ss []seat) int {
 		if c.Act == seatNone {
 			break
 		}
-		for i := range ss {
-			if ss[i].ID != c.ID {
-				continue
-			}
-			switch c.Act {
-			case seatAdd:
-				ss[i].Member = true
-			case seatPromote:
-				ss[i].Voter = true
-			case seatDemote:
-				ss[i].Voter = false
-			case seatRemove:
-				ss[i].Member, ss[i].Voter = false, false
-			}
-		}
+		take(t, ss, c)
 	}
 	n := 0
 	for _, s := range ss {
@@ -111,6 +129,85 @@ func TestAWorkerOnlyMachineGetsNoLogAndALeaverLosesIt(t *testing.T) {
 	}
 }
 
+func voting(ss []seat) (out string) {
+	for _, s := range ss {
+		if s.Member && s.Voter {
+			out += string(s.ID)
+		}
+	}
+	return out
+}
+
+// a leads; b, c, d and so on. What each test says of them stands in its f.
+func TestWhoVotes(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		machines int
+		f        func(i int, s *seat)
+		want     string
+	}{
+		{"those that are there most", 5, func(i int, s *seat) { s.Presence = []float64{0.9, 0.2, 0.9, 0.3, 0.9}[i] }, "ace"},
+		{"no laptop while others are there", 4, func(i int, s *seat) { s.Presence, s.Laptop = 0.9, i == 1 }, "acd"},
+		{"laptops where there is nothing else", 3, func(i int, s *seat) { s.Presence, s.Laptop = 0.5, i > 0 }, "abc"},
+		{"a little better is no reason to change", 4, func(i int, s *seat) { s.Voter, s.Presence = i < 3, []float64{0.9, 0.8, 0.8, 0.95}[i] }, "abc"},
+		{"much better is one", 4, func(i int, s *seat) { s.Voter, s.Presence = i < 3, []float64{0.9, 0.8, 0.3, 0.95}[i] }, "abd"},
+		{"a person's word for", 4, func(i int, s *seat) {
+			s.Voter, s.Presence = i < 3, []float64{0.9, 0.8, 0.9, 0.1}[i]
+			if i == 3 {
+				s.Seat = fsm.NodePromote
+			}
+		}, "acd"},
+		{"a person's word against", 4, func(i int, s *seat) {
+			s.Voter = i < 3
+			if i == 1 {
+				s.Seat = fsm.NodeDemote
+			}
+		}, "acd"},
+		{"against one of three: two that stay would be worse than one", 3, func(i int, s *seat) {
+			s.Voter = true
+			if i == 1 {
+				s.Seat = fsm.NodeDemote
+			}
+		}, "a"},
+		{"against the leader", 4, func(i int, s *seat) {
+			s.Voter = i < 3
+			if i == 0 {
+				s.Seat = fsm.NodeDemote
+			}
+		}, "bcd"},
+		{"against the only voter", 2, func(i int, s *seat) {
+			if i == 0 {
+				s.Seat = fsm.NodeDemote
+			}
+		}, "b"},
+		{"against all: somebody must", 2, func(_ int, s *seat) { s.Seat = fsm.NodeDemote }, "a"},
+		{"for one that does not answer", 4, func(i int, s *seat) {
+			s.Voter = i < 3
+			if i == 3 {
+				s.Seat, s.Reached, s.CaughtUp = fsm.NodePromote, false, false
+			}
+		}, "abc"},
+	} {
+		ss := seats(c.machines, c.f)
+		play(t, ss)
+		if got := voting(ss); got != c.want {
+			t.Errorf("%s: %s vote, not %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAMachineGetsItsSeatBeforeAnotherLosesOne(t *testing.T) {
+	ss := seats(4, func(i int, s *seat) {
+		s.Voter = i < 3
+		if i == 2 {
+			s.Reached, s.AwayMs = false, longAway
+		}
+	})
+	if c := nextSeat(ss); c != (seatChange{seatPromote, "d"}) {
+		t.Fatalf("%+v", c)
+	}
+}
+
 // Whatever the situation, a step never leaves a majority of voters that do not answer when there was one that does.
 func TestNoStepLosesTheQuorum(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
@@ -133,6 +230,8 @@ func TestNoStepLosesTheQuorum(t *testing.T) {
 			s.Reached = i == 0 || r.Intn(3) > 0
 			s.CaughtUp = s.Reached && r.Intn(4) > 0
 			s.May = i == 0 || r.Intn(6) > 0
+			s.Seat = []fsm.NodeAction{"", "", "", fsm.NodePromote, fsm.NodeDemote}[r.Intn(5)]
+			s.Presence, s.Laptop = r.Float64(), r.Intn(3) == 0
 			if !s.Reached {
 				s.AwayMs = task.Millis(r.Intn(int(2 * longAway)))
 			}
@@ -143,11 +242,9 @@ func TestNoStepLosesTheQuorum(t *testing.T) {
 			if c.Act == seatNone {
 				break
 			}
-			for i := range ss {
-				if ss[i].ID == c.ID {
-					ss[i].Member = c.Act != seatRemove
-					ss[i].Voter = c.Act == seatPromote || ss[i].Voter && c.Act != seatDemote && c.Act != seatRemove
-				}
+			take(t, ss, c)
+			if step == 29 {
+				t.Fatalf("no end: %+v", ss)
 			}
 			if had && !quorum(ss) {
 				t.Fatalf("step %+v lost the quorum: %+v", c, ss)

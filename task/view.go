@@ -126,6 +126,7 @@ type NodeView struct {
 	Running     int        `json:"running"`
 	Load        *Load      `json:"load,omitempty"`
 	SeenSeconds *float64   `json:"seen_seconds,omitempty"`
+	Seat        string     `json:"seat,omitempty"` // promoted or demoted by a person's word; "" = the leader chooses who votes
 	Note        string     `json:"note,omitempty"`
 	Refusal     string     `json:"refusal,omitempty"` // why the last connection to it was refused, if it was
 }
@@ -149,7 +150,7 @@ type ClusterView struct {
 	Nodes        []NodeView `json:"nodes"`
 	Jobs         []JobView  `json:"jobs"`                    // unfinished, and the newest finished ones
 	StaleSeconds float64    `json:"stale_seconds,omitempty"` // age of what is shown when there is no leader
-	Notices      []string   `json:"notices,omitempty"`       // what the answering machine says about itself
+	Notices      []string   `json:"notices,omitempty"`       // what may stop the cluster soon, and what the answering machine says about itself
 }
 
 // ScheduleView is one schedule (R32).

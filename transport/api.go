@@ -41,6 +41,7 @@ import (
 //	POST   /v1/nodes/{ref}/drain               DrainBody; task.NodeView
 //	POST   /v1/nodes/{ref}/resume              task.NodeView
 //	POST   /v1/nodes/{ref}/label               LabelBody; task.NodeView
+//	POST   /v1/nodes/{ref}/role                RoleBody: whether it should vote; task.NodeView
 //	DELETE /v1/nodes/{ref}?force               remove from the cluster; task.NodeView
 //	GET    /v1/events?from,after,job,stage,shards,node,kind,since,tail,limit,follow=1   task.List[task.Event], or with follow a stream of JSON lines
 //	POST   /v1/tokens                          TokenBody; TokenView with the token itself, this once
@@ -128,6 +129,11 @@ type DrainBody struct {
 // LabelBody sets labels of a node from afar; an empty value removes one.
 type LabelBody struct {
 	Set []task.KV `json:"set"`
+}
+
+// RoleBody says whether a machine should vote (R17).
+type RoleBody struct {
+	Role string `json:"role"` // voter: before all others; worker: never; auto: as the leader chooses
 }
 
 // WhyView says why something is not running, for one machine, in plain words.

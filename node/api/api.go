@@ -88,6 +88,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},
 		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, body: maxBody, handle: a.resumeNode},
 		{pattern: "POST /v1/nodes/{ref}/label", where: commit, body: maxBody, handle: a.labelNode},
+		{pattern: "POST /v1/nodes/{ref}/role", where: commit, body: maxBody, handle: a.setRole},
 		{pattern: "DELETE /v1/nodes/{ref}", where: commit, params: "force", handle: a.removeNode},
 		{pattern: "GET /v1/events", where: fresh, params: "from job stage shards node kind since tail follow" + page, handle: a.listEvents, stream: a.followEvents},
 		{pattern: "POST /v1/tokens", where: commit, body: maxBody, handle: a.createToken},

@@ -139,6 +139,28 @@ func (a *API) labelNode(ctx context.Context, q *request) (*reply, error) {
 	return a.setNode(ctx, q, fsm.SetNode{Action: fsm.NodeLabel, Labels: b.Set}, nil)
 }
 
+// roleActs are the words of a RoleBody.
+var roleActs = map[string]fsm.NodeAction{"voter": fsm.NodePromote, "worker": fsm.NodeDemote, "auto": fsm.NodeAuto}
+
+// setRole answers POST /v1/nodes/{ref}/role. The number of voters stays the cluster's own business: an even one would be worse.
+func (a *API) setRole(ctx context.Context, q *request) (*reply, error) {
+	var b transport.RoleBody
+	if err := q.decode(&b); err != nil {
+		return nil, err
+	}
+	act, known := roleActs[b.Role]
+	if !known {
+		return nil, invalid("role "+shown(b.Role)+" is not voter, worker or auto", "")
+	}
+	return a.setNode(ctx, q, fsm.SetNode{Action: act}, func(_ *view, n *fsm.Node) error {
+		if act == fsm.NodePromote && (n.WorkerOnly || !n.Info.Voter) {
+			return task.NewProblem(task.ErrConflict, nodeName(n)+" joined with --worker: it keeps no log and cannot vote.",
+				"On "+nodeName(n)+": lanjobs leave, then join again without --worker")
+		}
+		return nil
+	})
+}
+
 // removeNode answers DELETE /v1/nodes/{ref}: the machine is shut out at once (R46). With force=1 also when that would leave
 // too few voters that answer.
 func (a *API) removeNode(ctx context.Context, q *request) (*reply, error) {

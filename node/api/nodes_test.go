@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lanjobs/fsm"
+	"lanjobs/node/leader"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -211,5 +212,49 @@ func TestInitAndLeave(t *testing.T) {
 	c.ask("POST", "/v1/leave", `{"force":true}`).ok(nil)
 	if c.left == nil || !c.left.Force {
 		t.Errorf("%+v", c.left)
+	}
+}
+
+func TestWhetherAMachineVotes(t *testing.T) {
+	c := newCluster(t)
+	c.do(0, &fsm.AdmitNode{Node: "n9", Name: "helper", Worker: true})
+	var n task.NodeView
+	for role, want := range map[string]string{"voter": "promoted", "worker": "demoted", "auto": ""} {
+		n = task.NodeView{}
+		if c.ask("POST", "/v1/nodes/nas/role", `{"role":"`+role+`"}`).ok(&n); n.Seat != want {
+			t.Errorf("%s: %+v", role, n)
+		}
+		if got := c.commands[len(c.commands)-1].(*fsm.SetNode); got.By != "anna" {
+			t.Errorf("%+v", got)
+		}
+	}
+	c.ask("POST", "/v1/nodes/nas/role", `{"role":"king"}`).problem(400, "invalid", "voter, worker or auto")
+	c.ask("POST", "/v1/nodes/helper/role", `{"role":"voter"}`).problem(409, "conflict", "joined with --worker")
+	c.ask("POST", "/v1/nodes/helper/role", `{"role":"worker"}`).ok(&n)
+}
+
+func TestStatusWarnsBeforeTheNextSleepStopsTheCluster(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		away    time.Duration
+		battery []nodeID
+		want    string
+	}{
+		{"all well", 0, nil, ""},
+		{"one on battery", 0, []nodeID{"n2"}, ""},
+		{"two voters on battery", 0, []nodeID{"n2", "n3"}, "2 of 3 voters run on battery (mini-2, nas): if more than 1 of them sleep"},
+		{"a worker on battery", 0, []nodeID{"n2", "n4"}, ""},
+		{"one asleep", time.Hour, nil, "If one more voter sleeps or fails, nothing can be changed until one is back: wake mini-2"},
+	} {
+		cl := newCluster(t)
+		cl.members[1].Away = c.away
+		for _, id := range c.battery {
+			cl.seen[id] = leader.Seen{Load: task.Load{Battery: true}}
+		}
+		var v task.ClusterView
+		cl.get("/v1/status").ok(&v)
+		if got := strings.Join(v.Notices, "|"); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q", c.name, got)
+		}
 	}
 }

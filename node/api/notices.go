@@ -18,7 +18,7 @@ func (a *API) noticed(q *request) func(*reply, error) (*reply, error) {
 		if len(said) == 0 || json.Unmarshal(rep.body, &v) != nil {
 			return rep, nil
 		}
-		v.Notices = said
+		v.Notices = append(v.Notices, said...)
 		body, err := json.Marshal(&v)
 		if err != nil {
 			return nil, err

@@ -44,6 +44,7 @@ func (v *view) cluster() task.ClusterView {
 		out.StaleSeconds = v.silence.Seconds()
 	}
 	out.Jobs = v.statusJobs()
+	out.Notices = v.warnings()
 	return out
 }
 

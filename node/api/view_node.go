@@ -25,6 +25,12 @@ func (v *view) node(n *fsm.Node) task.NodeView {
 		away := m.Away.Seconds()
 		out.SeenSeconds = &away
 	}
+	switch n.Care.Seat {
+	case fsm.NodePromote:
+		out.Seat = "promoted"
+	case fsm.NodeDemote:
+		out.Seat = "demoted"
+	}
 	out.Note = v.nodeNote(n)
 	return out
 }
