@@ -141,9 +141,8 @@ func (s *State) dropStaleExpiries() {
 	}
 }
 
-// Overdue gives the jobs that ExpireJob would end at a time on the cluster clock, those first that have been so longest.
-func (s *State) Overdue(now task.Instant) []task.JobID {
-	led := s.Led + max(now.Sub(s.Clock), 0)
+// Overdue gives the jobs that ExpireJob would end at a time on Led, those first that have been so longest.
+func (s *State) Overdue(led task.Millis) []task.JobID {
 	if len(s.expiries) == 0 || s.expiries[0].at > led {
 		return nil
 	}

@@ -137,12 +137,16 @@ func (s *State) Due() (at task.Instant, ok bool) {
 	if len(s.waits) > 0 && (!ok || s.waits[0].due < at) {
 		at, ok = s.waits[0].due, true
 	}
-	if len(s.expiries) > 0 {
-		if due := s.Clock.Add(max(s.expiries[0].at-s.Led, 0)); !ok || due < at {
-			at, ok = due, true
-		}
-	}
 	return at, ok
+}
+
+// DueLed is the next thing that falls due on Led by itself: a start_within or a deadline. Nothing has to be written for Led to move,
+// so that a leader only wakes for it.
+func (s *State) DueLed() (at task.Millis, ok bool) {
+	if len(s.expiries) == 0 {
+		return 0, false
+	}
+	return s.expiries[0].at, true
 }
 
 // Lapsed gives the tokens whose deadline has passed at the clock, oldest token first.

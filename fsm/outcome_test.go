@@ -53,14 +53,14 @@ func timed(id string, within, deadline task.Millis, st task.StageSpec) *SubmitJo
 func TestJobsExpire(t *testing.T) {
 	l := newLedger(t)
 	l.ok(0, node("a", 1), timed("j1", 20*task.Second, 0, stage("main", 1)), timed("j2", 20*task.Second, 30*task.Second, stage("main", 2)))
-	if at, ok := l.s.Due(); !ok || at != l.s.Clock.Add(20*task.Second) {
+	if at, ok := l.s.DueLed(); !ok || at != l.s.Led+20*task.Second {
 		t.Fatalf("due at %d, %v: no leader wakes for a start_within", at, ok)
 	}
 	l.refused("conflict", &ExpireJob{Job: "j1"})
 	l.refused("not_found", &ExpireJob{Job: "j9"})
 	tok := l.one("j2", 0, 0)
 	l.lead(20 * task.Second)
-	if due := l.s.Overdue(l.s.Clock); fmt.Sprint(due) != "[j1]" {
+	if due := l.s.Overdue(l.s.Led); fmt.Sprint(due) != "[j1]" {
 		t.Fatal(due)
 	}
 	l.refused("conflict", &ExpireJob{Job: "j2"}) // it has started
@@ -69,12 +69,12 @@ func TestJobsExpire(t *testing.T) {
 		t.Fatalf("%+v", j)
 	}
 	l.s = reread(t, l.s)
-	if at, ok := l.s.Due(); !ok || at > l.s.Clock.Add(10*task.Second) {
-		t.Fatalf("due at %d of %d: no leader wakes for the deadline", at, l.s.Clock)
+	if at, ok := l.s.DueLed(); !ok || at > l.s.Led+10*task.Second {
+		t.Fatalf("due at %d of %d: no leader wakes for the deadline", at, l.s.Led)
 	}
 	l.ok(0, &Renew{Node: "a", Incarnation: 1, Tokens: []task.Token{tok}})
 	l.s.ApplyBatch(9, &Batch{Idle: 10 * task.Second})
-	if due := l.s.Overdue(l.s.Clock); fmt.Sprint(due) != "[j2]" {
+	if due := l.s.Overdue(l.s.Led); fmt.Sprint(due) != "[j2]" {
 		t.Fatal(due)
 	}
 	l.ok(0, &ExpireJob{Job: "j2"})
@@ -86,11 +86,11 @@ func TestJobsExpire(t *testing.T) {
 		t.Fatalf("%+v", j)
 	}
 	l.ok(0, &RetryJob{Job: "j2"}) // a new life, with a deadline of its own
-	if due := l.s.Overdue(l.s.Clock.Add(29 * task.Second)); len(due) > 0 {
+	if due := l.s.Overdue(l.s.Led + 29*task.Second); len(due) > 0 {
 		t.Fatal(due)
 	}
 	l.one("j2", 0, 0)
-	if _, ok := l.s.Due(); !ok {
+	if _, ok := l.s.DueLed(); !ok {
 		t.Fatal("nothing is due")
 	}
 }

@@ -85,7 +85,7 @@ func (w *world) set() Command {
 	case 4, 5:
 		return &SetJob{Job: w.job(), Action: pick(w, JobPause, JobResume, JobResume, JobPriority, "paint"), Priority: w.Intn(104) - 1, By: "me", RequestID: w.request()}
 	default:
-		if due := w.s.Overdue(w.s.Clock.Add(MaxElapsed)); len(due) > 0 {
+		if due := w.s.Overdue(w.s.Led + MaxElapsed); len(due) > 0 {
 			return &ExpireJob{Job: due[0]}
 		}
 		return &ExpireJob{Job: w.job()}

@@ -108,7 +108,7 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 		t.sessions.judge(s, presence)
 		t.note(s, b, entry.Commands, awake)
 		entry.Together = s.Members() >= 2
-		v := &plan.View{State: s, Now: t.now(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks, Coming: coming(s, entry.Commands, polls)}
+		v := &plan.View{State: s, Now: t.now(s), Led: t.led(s), Self: t.cfg.Self, Nodes: presence, Flight: t.flight, Lacks: &t.lacks, Coming: coming(s, entry.Commands, polls)}
 		decisions := plan.Expire(v)
 		decisions = append(decisions, plan.Presences(v)...)
 		decisions = append(decisions, t.ending(b, plan.ExpireJobs(v))...)

@@ -242,3 +242,32 @@ func TestASilentNodeIsRecordedOnce(t *testing.T) {
 		})
 	})
 }
+
+// A job that may only start within an hour keeps no disk awake until then, and ends when the hour is over.
+func TestAStartWithinIsWaitedForInSilence(t *testing.T) {
+	lead(t, func(o *office) {
+		st := task.StageSpec{Name: "main", Shards: 1, When: task.WhenSuccess, Run: "x", Lease: task.DefaultLease(task.Minute), Retry: task.DefaultRetry(),
+			Require: []task.Requirement{{Label: "gpu", Op: task.OpExists}}}
+		data, _ := json.Marshal(task.Spec{Name: "x", Queue: "default", Retain: task.Day, StartWithin: task.Hour, Stages: []task.StageSpec{st}})
+		r, err := o.hand(fsm.SubmitJob{Spec: data, Digest: data})
+		if err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		synctest.Wait()
+		before, start := o.log.writes, time.Now()
+		for time.Since(start) < 59*time.Minute {
+			o.poll(4)
+		}
+		if n := o.log.writes - before; n != 0 {
+			t.Errorf("%d entries while it waited", n)
+		}
+		for time.Since(start) < 61*time.Minute {
+			o.poll(4)
+		}
+		o.log.Read(func(s *fsm.State) {
+			if j := s.Job(r.Job); j.State != task.JobExpired {
+				t.Errorf("it is %s", j.State)
+			}
+		})
+	})
+}

@@ -200,6 +200,11 @@ func (t *term) now(s *fsm.State) task.Instant {
 	return s.Clock.Add(min(task.MillisOf(t.cfg.Clock.Awake()-t.measured), fsm.MaxElapsed))
 }
 
+// led is the time led as a batch built at this moment would set it.
+func (t *term) led(s *fsm.State) task.Millis {
+	return s.Led + task.MillisOf(t.cfg.Clock.Awake()-t.measured)
+}
+
 // delay is how long the writer may sleep when nothing arrives.
 func (t *term) delay() time.Duration {
 	wait := time.Hour
@@ -207,6 +212,9 @@ func (t *term) delay() time.Duration {
 	t.cfg.Log.Read(func(s *fsm.State) {
 		if at, ok := t.due(s); ok {
 			wait = min(keepAlive-since, at.Sub(t.now(s)).Duration()+time.Millisecond)
+		}
+		if at, ok := s.DueLed(); ok {
+			wait = min(wait, (at - t.led(s)).Duration()+time.Millisecond)
 		}
 		wait = min(wait, t.sessions.untilSilent(s))
 		if due, ok := t.timetable.Next(s, t.cfg.Clock.Wall()); ok {

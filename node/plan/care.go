@@ -55,7 +55,7 @@ func Collect(v *View) []fsm.Command {
 // ExpireJobs gives the jobs whose start_within or deadline has passed.
 func ExpireJobs(v *View) []fsm.Command {
 	var out []fsm.Command
-	for _, id := range v.State.Overdue(v.Now) {
+	for _, id := range v.State.Overdue(v.Led) {
 		if len(out) == maxCollect {
 			break // the others come with the next plan
 		}

@@ -32,7 +32,7 @@ func (b *board) commit(cs []fsm.Command) {
 }
 
 func (b *board) viewOf(load task.Load) *plan.View {
-	v := &plan.View{State: b.s, Now: b.s.Clock, Self: "leader", Nodes: map[task.NodeID]plan.Presence{}, Flight: plan.NewFlight()}
+	v := &plan.View{State: b.s, Now: b.s.Clock, Led: b.s.Led, Self: "leader", Nodes: map[task.NodeID]plan.Presence{}, Flight: plan.NewFlight()}
 	for _, n := range b.s.Nodes() {
 		v.Nodes[n.Info.ID] = plan.Presence{Want: n.Info.Slots, Heard: true, Load: load}
 	}
@@ -212,6 +212,18 @@ func TestOneProcessorIsEnoughForOne(t *testing.T) {
 		b.submit("j", st, 50)
 		if got := b.place(1, plan.NewFlight()); len(got["s"]) == 1 != c.fits {
 			t.Errorf("%+v: granted %v, want %v", c.resources, got, c.fits)
+		}
+	}
+}
+
+func TestAMachineMayKeepMoreOrLessForItself(t *testing.T) {
+	for reserve, want := range map[int]int{0: 3, -1: 4, 50: 2, 70: 1} { // of 4 processors and 16 GiB
+		n := big("n")
+		n.Reserve = reserve
+		b := newBoard(t, n)
+		b.submit("j", asking(task.Resources{MilliCPU: 1000, MemoryMB: 4 << 10}, 20), 50)
+		if got := granted(plan.Place(b.viewOf(task.Load{}))); got != want {
+			t.Errorf("reserve %d: %d granted, not %d", reserve, got, want)
 		}
 	}
 }

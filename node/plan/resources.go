@@ -8,9 +8,6 @@ import (
 	"lanjobs/task"
 )
 
-// ReservePct is the share of each machine that placement leaves free, in percent (R34).
-const ReservePct = 20
-
 // claim is what attempts take on a machine. slots is their number: an attempt that asks for no more than the default, one
 // processor and nothing else, is ordinary, and how many of those a machine runs its owner says by its slots. Bigger ones are
 // booked, and where one is, everything beside it is.
@@ -76,24 +73,35 @@ func (m *member) lacking(need *claim) (what string, give, taken int) {
 		used.milliCPU += max(int(m.load.CPU*1000)-m.booked.milliCPU, 0)
 		used.memoryMB += max(m.info.MemoryMB-m.load.MemFreeMB-m.booked.memoryMB, 0)
 	}
-	if give := shareOfCPU(m.info.CPUs); (need.stated > 0 || need.big == 0) && give > 0 && used.milliCPU+need.milliCPU > give {
+	if give := m.shareOfCPU(); (need.stated > 0 || need.big == 0) && give > 0 && used.milliCPU+need.milliCPU > give {
 		return "cpu", give, used.milliCPU
 	}
-	if give := share(m.info.MemoryMB); need.memoryMB > 0 && give > 0 && used.memoryMB+need.memoryMB > give {
+	if give := m.share(m.info.MemoryMB); need.memoryMB > 0 && give > 0 && used.memoryMB+need.memoryMB > give {
 		return "memory", give, used.memoryMB
 	}
-	if give := share(m.load.DiskFreeMB); need.diskMB > 0 && give > 0 && used.diskMB+need.diskMB > give {
+	if give := m.share(m.load.DiskFreeMB); need.diskMB > 0 && give > 0 && used.diskMB+need.diskMB > give {
 		return "disk", give, used.diskMB
 	}
 	return "", 0, 0
 }
 
+// reserve is the percentage of a machine that is left free of attempts (R34).
+func (m *member) reserve() int {
+	switch r := m.info.Reserve; {
+	case r < 0:
+		return 0
+	case r > 0:
+		return min(r, 100)
+	}
+	return task.DefaultReserve
+}
+
 // share is what of an amount is given to attempts.
-func share(amount int) int { return amount - amount*ReservePct/100 }
+func (m *member) share(amount int) int { return amount - amount*m.reserve()/100 }
 
 // shareOfCPU is that of processors in thousandths, but no less than one whole one: else a small machine could never run what
 // asks for one.
-func shareOfCPU(cpus int) int { return max(share(cpus*1000), min(cpus, 1)*1000) }
+func (m *member) shareOfCPU() int { return max(m.share(m.info.CPUs*1000), min(m.info.CPUs, 1)*1000) }
 
 // amount writes what lacking gives for a person: 2 or 1.5 (processors), 512 MiB, 8 GiB.
 func amount(what string, n int) string {
@@ -131,10 +139,10 @@ func (m *member) tooSmall(need *claim) string {
 	if need.big == 0 {
 		return ""
 	}
-	if give := shareOfCPU(m.info.CPUs); need.stated > 0 && give > 0 && need.milliCPU > give {
+	if give := m.shareOfCPU(); need.stated > 0 && give > 0 && need.milliCPU > give {
 		return "cpu"
 	}
-	if give := share(m.info.MemoryMB); give > 0 && need.memoryMB > give {
+	if give := m.share(m.info.MemoryMB); give > 0 && need.memoryMB > give {
 		return "memory"
 	}
 	return ""

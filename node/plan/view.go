@@ -9,6 +9,7 @@ import (
 type View struct {
 	State  *fsm.State
 	Now    task.Instant // the cluster clock that the next batch will have
+	Led    task.Millis  // the time led that it will have: start_within and deadlines
 	Self   task.NodeID  // the leader's own node
 	Nodes  map[task.NodeID]Presence
 	Flight *Flight

@@ -22,7 +22,7 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 		what := m.tooSmall(&c.fit.need)
 		whole := map[string]int{"cpu": m.info.CPUs * 1000, "memory": m.info.MemoryMB}[what]
 		r.Text = fmt.Sprintf("is too small: the shard asks for %s %s, it has %s to give (of %s, %d %% stays free)",
-			what, amount(what, c.fit.need.of(what)), amount(what, share(whole)), amount(what, whole), ReservePct)
+			what, amount(what, c.fit.need.of(what)), amount(what, m.share(whole)), amount(what, whole), m.reserve())
 	case KindUnborn:
 		r.Text, r.Change = "was admitted but has not started yet", "start lanjobs on it"
 	case KindSilent:
