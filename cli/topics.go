@@ -10,13 +10,16 @@ import (
 var topicFiles embed.FS
 
 func topicNames() []string {
-	return []string{"job.yaml", "exit-codes", "environment", "tasks", "schedules", "queues", "lost-quorum"}
+	return []string{"job.yaml", "job.schema.json", "exit-codes", "environment", "tasks", "schedules", "queues", "lost-quorum"}
 }
 
 // topic gives a text of help. The format of job files describes itself.
 func topic(name string) (string, bool) {
-	if name == "job.yaml" {
+	switch name {
+	case "job.yaml":
 		return jobfile.SchemaHelp(), true
+	case "job.schema.json":
+		return string(jobfile.JSONSchema()), true
 	}
 	text, err := topicFiles.ReadFile("topics/" + name + ".txt")
 	return string(text), err == nil
