@@ -12,7 +12,7 @@ import (
 // of calls is one turn of the writer. An error is that of the job at its place, as Propose has it.
 func (l *Leader) SubmitAll(ctx context.Context, jobs []fsm.SubmitJob) ([]fsm.Result, []error) {
 	results, errs := make([]fsm.Result, len(jobs)), make([]error, len(jobs))
-	t, err := l.current()
+	t, err := l.soon(ctx)
 	if err != nil {
 		for i := range errs {
 			errs[i] = err
