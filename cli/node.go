@@ -29,7 +29,8 @@ func nodeGroup() *group {
 			takes: takesNode | takesOutput, run: runNodeLabel},
 		{name: "rm", operands: "NODE", min: 1, max: 1, short: "remove a machine for good; it is shut out at once", takes: takesNode | takesYes, run: runNodeRm,
 			flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "even if too few voters would be left to change anything"}}},
-		later("clear", `lifts "unstable"`, ""), later("promote", "make a voter", ""), later("demote", "make a worker", ""),
+		{name: "clear", operands: "NODE", min: 1, max: 1, short: `end "unstable": give it work again after crashes`, takes: takesNode | takesOutput, run: runNodeClear},
+		later("promote", "make a voter", ""), later("demote", "make a worker", ""),
 	}}
 }
 

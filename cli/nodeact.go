@@ -66,6 +66,18 @@ func runNodeResume(ctx context.Context, c *call) error {
 	return c.done(n, []string{n.Name}, "%s takes work again", n.Name)
 }
 
+func runNodeClear(ctx context.Context, c *call) error {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return err
+	}
+	n := &task.NodeView{}
+	if err := cl.post(ctx, nodePath(c.args[0], "clear"), struct{}{}, n); err != nil {
+		return c.explainDoor(err)
+	}
+	return c.done(n, []string{n.Name}, "%s takes work again; its crashes are forgotten. What it ran then: lanjobs events --node %s", n.Name, n.Name)
+}
+
 func runNodeLabel(ctx context.Context, c *call) error {
 	body := transport.LabelBody{}
 	for _, word := range c.args[1:] {
