@@ -40,7 +40,9 @@ type call struct {
 	args  []string // operands
 	after []string // what stood after "--", of a command with line
 	dash  bool     // "--" was there
-	flags *urfave.Context
+	// byService: startNode had the service manager start the node.
+	byService bool
+	flags     *urfave.Context
 }
 
 // runFunc does what a parsed command line asks. Tests put their own in its place.

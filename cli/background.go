@@ -69,11 +69,43 @@ func (c *call) saidStarted(v *task.ClusterView) {
 	if v.Name != "" {
 		what = fmt.Sprintf("member of %q", v.Name)
 	}
+	if c.byService {
+		c.say("lanjobs: started the service (%s).", what)
+		return
+	}
 	c.say("lanjobs: started a node in the background (%s; log: %s).", what, filepath.Join(c.dataDir(), logName))
-	c.say("%sIt does not survive a restart of this machine; then: lanjobs serve", indent)
+	c.say("%sIt does not survive a restart of this machine. To keep it: %s", indent, c.toKeep())
 }
 
-// startNode starts a node in the background and waits until its socket answers.
+// toKeep is the command that makes a node start with its machine.
+func (c *call) toKeep() string {
+	if c.goos == "windows" {
+		return "lanjobs service install, as administrator"
+	}
+	return "sudo lanjobs service install"
+}
+
+// byManager starts the service, if one is installed for the node here and this user may start it. What the command line says of
+// the node is in its folder by then, but for labels.
+func (c *call) byManager(ctx context.Context, dir string, f serveFlags) bool {
+	if len(f.labels) > 0 {
+		return false
+	}
+	for _, user := range []bool{false, true} {
+		m, err := c.services.manager(user)
+		if err != nil || !user && !c.services.root() {
+			continue
+		}
+		st, err := m.State(ctx)
+		if err == nil && st.Installed && st.Ours && st.DataDir == dir && m.Check(ctx) == nil && m.Start(ctx) == nil {
+			c.byService = true
+			return true
+		}
+	}
+	return false
+}
+
+// startNode starts a node, as the service that is installed for it or in the background, and waits until its socket answers.
 func (c *call) startNode(ctx context.Context, f serveFlags) (*task.ClusterView, error) {
 	dir, err := filepath.Abs(c.dataDir())
 	if err != nil {
@@ -84,9 +116,11 @@ func (c *call) startNode(ctx context.Context, f serveFlags) (*task.ClusterView, 
 	}
 	logFile := filepath.Join(dir, logName)
 	before := fileSize(logFile)
-	exited, err := c.launch(c.exe, f.args(dir), logFile)
-	if err != nil {
-		return nil, fmt.Errorf("start a node: %w", err)
+	var exited <-chan error // of a service nobody tells
+	if !c.byManager(ctx, dir, f) {
+		if exited, err = c.launch(c.exe, f.args(dir), logFile); err != nil {
+			return nil, fmt.Errorf("start a node: %w", err)
+		}
 	}
 	cl := c.client()
 	cl.slow = nil

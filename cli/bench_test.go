@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lanjobs/cli/service"
 	"lanjobs/node"
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -52,6 +54,9 @@ type bench struct {
 	joined   []string
 	joinErr  error
 	inside   *fakeNode
+	services *fakeServices // nil = no service manager
+	root     bool
+	findings []task.Finding // of this machine without a node
 	env      map[string]string
 }
 
@@ -82,7 +87,18 @@ func newBench(t *testing.T) *bench {
 		goos: "linux", user: "anna", dir: dir, exe: "/usr/bin/lanjobs", version: "1.4.0", clock: testClock{},
 		door:   func(string) http.RoundTripper { return b },
 		launch: b.launch,
-		lock:   lockFile,
+		services: servicing{
+			manager: func(user bool) (service.Manager, error) {
+				if b.services == nil {
+					return nil, service.ErrNoManager
+				}
+				return b.services.of(user), nil
+			},
+			root:     func() bool { return b.root },
+			programs: func(bool, string) string { return filepath.Join(dir, "bin") },
+			account:  b.account,
+		},
+		lock: lockFile,
 		nodes: nodes{
 			config: func() node.Config {
 				cfg := node.DefaultConfig()
@@ -93,6 +109,13 @@ func newBench(t *testing.T) *bench {
 				n := &fakeNode{api: b.api, cfg: cfg, stop: make(chan struct{})}
 				b.api.change(func() { b.inside = n })
 				return n, nil
+			},
+			check: func(_ context.Context, cfg node.Config) *task.DoctorView {
+				return &task.DoctorView{Name: cfg.Name, Findings: b.findings}
+			},
+			fix: func(_ context.Context, _ node.Config, _ string, port int, _ []task.Finding) []string {
+				b.findings = nil
+				return []string{fmt.Sprintf("let %d in", port)}
 			},
 			create: func(cfg node.Config, name string) (*transport.InitView, error) {
 				b.created = &cfg

@@ -18,6 +18,8 @@ import (
 
 // fakeAPI is a cluster's API over state that tests set and change. It knows no rules of scheduling.
 type fakeAPI struct {
+	process   transport.ProcessView
+	doctors   []*task.DoctorView
 	t         *testing.T
 	mu        sync.Mutex
 	view      task.ClusterView
@@ -91,6 +93,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 		case <-r.Context().Done():
 		}
 	})
+	f.serveProcess(mux)
 	f.work(mux)
 	f.mux = mux
 	return f
@@ -331,7 +334,7 @@ func (f *fakeAPI) act(n *task.NodeView, r *http.Request) any {
 	switch r.PathValue("act") {
 	case "drain":
 		n.State = "draining"
-	case "resume":
+	case "resume", "clear":
 		n.State = "ready"
 	case "label":
 		var b transport.LabelBody

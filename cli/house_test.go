@@ -61,9 +61,11 @@ var may = []struct {
 	{"lanjobs/node/worker", []string{"lanjobs/task", "lanjobs/task/runner", "lanjobs/transport"}, "leader and worker meet over transport only, also on one machine"},
 	{"lanjobs/node/observe", []string{"lanjobs/task"}, "the audit log takes events, whatever made them"},
 	{"lanjobs/node/api", []string{"lanjobs/task", "lanjobs/task/jobfile", "lanjobs/task/schedule", "lanjobs/fsm", "lanjobs/node/leader", "lanjobs/node/plan", "lanjobs/node/observe", "lanjobs/transport"}, "the API reads the ledger and asks the leader"},
-	{"lanjobs/node", []string{"lanjobs/task", "lanjobs/task/runner", "lanjobs/fsm", "lanjobs/transport", "lanjobs/node/leader", "lanjobs/node/worker", "lanjobs/node/observe", "lanjobs/node/api"}, "node puts the parts together"},
+	{"lanjobs/node/doctor", []string{"lanjobs/task"}, "a doctor looks at a machine and judges facts; who gathers those of a cluster is the node's matter"},
+	{"lanjobs/node", []string{"lanjobs/node/doctor", "lanjobs/task", "lanjobs/task/runner", "lanjobs/fsm", "lanjobs/transport", "lanjobs/node/leader", "lanjobs/node/worker", "lanjobs/node/observe", "lanjobs/node/api"}, "node puts the parts together"},
 	{"lanjobs/node/clustertest", nil, "only its tests import anything"},
-	{"lanjobs/cli", []string{"lanjobs/task", "lanjobs/task/jobfile", "lanjobs/task/runner", "lanjobs/transport", "lanjobs/node", "lanjobs/node/simulate"}, "the mouth speaks to a node through the API, or starts one; a simulation needs neither"},
+	{"lanjobs/cli/service", nil, "service managers run a command line and know no node"},
+	{"lanjobs/cli", []string{"lanjobs/cli/service", "lanjobs/task", "lanjobs/task/jobfile", "lanjobs/task/runner", "lanjobs/transport", "lanjobs/node", "lanjobs/node/simulate"}, "the mouth speaks to a node through the API, or starts one; a simulation needs neither"},
 }
 
 func TestImportsFollowTheHouse(t *testing.T) {
@@ -98,7 +100,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 // clockless are the packages in which only a task.Clock tells the time; each exception with its reason.
 var clockless = map[string][]string{
 	"lanjobs/fsm": nil, "lanjobs/task": nil, "lanjobs/task/schedule": nil, "lanjobs/node": nil, "lanjobs/node/plan": nil, "lanjobs/node/simulate": nil, "lanjobs/node/leader": nil, "lanjobs/node/worker": nil,
-	"lanjobs/node/observe": nil, "lanjobs/node/api": nil, "lanjobs/transport": {"gossipwire.go"}, // memberlist asks for the arrival time of packets
+	"lanjobs/node/observe": nil, "lanjobs/node/api": nil, "lanjobs/node/doctor": nil, "lanjobs/transport": {"gossipwire.go"}, // memberlist asks for the arrival time of packets
 	"lanjobs/task/jobfile": nil,
 	"lanjobs/task/runner":  {"clock.go", "clock_linux.go"}, // the clock itself
 }

@@ -29,13 +29,13 @@ func nodeGroup() *group {
 			takes: takesNode | takesOutput, run: runNodeLabel},
 		{name: "rm", operands: "NODE", min: 1, max: 1, short: "remove a machine for good; it is shut out at once", takes: takesNode | takesYes, run: runNodeRm,
 			flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "even if too few voters would be left to change anything"}}},
-		later("clear", `lifts "unstable"`, ""),
 		{name: "promote", operands: "NODE", min: 1, max: 1, short: "let it vote before all others", takes: takesNode | takesOutput, run: runNodePromote,
 			long: `How many vote is the cluster's own business: 1 of one or two machines, 3 from three on, 5 from seven. A promoted machine takes the
 seat of the one that is there least. --auto takes a promote or demote back.`,
 			flags: []urfave.Flag{&urfave.BoolFlag{Name: "auto", Usage: "leave it to the leader again"}}},
 		{name: "demote", operands: "NODE", min: 1, max: 1, short: "let it never vote; it still runs jobs", takes: takesNode | takesOutput, run: runNodeDemote,
 			long: `For machines that sleep or leave often. Taken back by: lanjobs node promote NODE --auto`},
+		{name: "clear", operands: "NODE", min: 1, max: 1, short: `end "unstable": give it work again after crashes`, takes: takesNode | takesOutput, run: runNodeClear},
 	}}
 }
 

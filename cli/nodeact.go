@@ -79,15 +79,32 @@ func runNodeDemote(ctx context.Context, c *call) error {
 
 // setRole says whether a machine should vote; text takes its name and its present role.
 func (c *call) setRole(ctx context.Context, role, text string) error {
-	cl, err := c.ask(ctx)
+	n, err := c.actOnNode(ctx, "role", transport.RoleBody{Role: role})
 	if err != nil {
 		return err
 	}
-	n := &task.NodeView{}
-	if err := cl.post(ctx, nodePath(c.args[0], "role"), transport.RoleBody{Role: role}, n); err != nil {
-		return c.explainDoor(err)
-	}
 	return c.done(n, []string{n.Name}, text, n.Name, n.Role)
+}
+
+func runNodeClear(ctx context.Context, c *call) error {
+	n, err := c.actOnNode(ctx, "clear", struct{}{})
+	if err != nil {
+		return err
+	}
+	return c.done(n, []string{n.Name}, "%s takes work again; its crashes are forgotten. What it ran then: lanjobs events --node %s", n.Name, n.Name)
+}
+
+// actOnNode asks for an act on the machine that is named, and gives it as it then is.
+func (c *call) actOnNode(ctx context.Context, act string, body any) (*task.NodeView, error) {
+	cl, err := c.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := &task.NodeView{}
+	if err := cl.post(ctx, nodePath(c.args[0], act), body, n); err != nil {
+		return nil, c.explainDoor(err)
+	}
+	return n, nil
 }
 
 func runNodeLabel(ctx context.Context, c *call) error {

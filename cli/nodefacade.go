@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"lanjobs/node"
+	"lanjobs/task"
 	"lanjobs/transport"
 )
 
@@ -13,6 +14,8 @@ type nodes struct {
 	config func() node.Config // this user's node on this machine
 	open   func(context.Context, node.Config) (liveNode, error)
 	create func(node.Config, string) (*transport.InitView, error)
+	check  func(context.Context, node.Config) *task.DoctorView // this machine, without a node
+	fix    func(ctx context.Context, cfg node.Config, goos string, port int, found []task.Finding) []string
 	join   func(ctx context.Context, cfg node.Config, peer, token string, worker bool) (cluster string, err error)
 }
 
@@ -29,6 +32,8 @@ func packageNode() nodes {
 		config: node.DefaultConfig,
 		open:   func(ctx context.Context, cfg node.Config) (liveNode, error) { return node.Open(ctx, cfg) },
 		create: node.CreateCluster,
+		check:  node.CheckHere,
+		fix:    node.FixHere,
 		join:   node.JoinCluster,
 	}
 }

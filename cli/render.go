@@ -96,7 +96,7 @@ func stateStyle(word string) style {
 	switch word {
 	case "succeeded", "ready", "healthy", "partial", "active":
 		return green
-	case "failed", "silent", "no_leader", "dead", "expired", "invalid":
+	case "failed", "silent", "no_leader", "dead", "expired", "invalid", "unstable", "bad":
 		return red
 	case "running", "assigned", "open":
 		return cyan
@@ -116,7 +116,11 @@ type table struct {
 
 // lines lays a table out: columns two spaces apart, nothing cut but what the terminal has no room for.
 func (s *screen) lines(t table) []string {
-	widths := make([]int, len(t.head))
+	columns := len(t.head)
+	for _, row := range t.rows {
+		columns = max(columns, len(row)) // a table may have no head
+	}
+	widths := make([]int, columns)
 	for i, h := range t.head {
 		widths[i] = utf8.RuneCountInString(h)
 	}

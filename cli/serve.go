@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"lanjobs/cli/service"
 	"lanjobs/node"
 	"lanjobs/task"
 )
@@ -27,6 +29,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			&urfave.Float64Flag{Name: "tempo", Usage: "multiply the time-outs of elections by `N`, for slow disks and Wi-Fi (1)"},
 			&urfave.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text, json"},
 			&urfave.BoolFlag{Name: "debug", Usage: "log more"},
+			&urfave.BoolFlag{Name: "service", Usage: "a service manager runs it", Hidden: true},
 			&urfave.BoolFlag{Name: "noop-runner", Usage: "for benchmarks: attempts succeed without a process", Hidden: true},
 		},
 		run: func(ctx context.Context, c *call) error {
@@ -47,6 +50,10 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			cfg.NoopRunner = c.flags.Bool("noop-runner")
 			if err := cfg.Validate(); err != nil {
 				return usage(c.path, "%v", err)
+			}
+			cfg.Service = c.flags.Bool("service")
+			if cfg.Service {
+				return c.serveService(ctx, cfg)
 			}
 			return c.serve(ctx, cfg)
 		},
@@ -101,6 +108,36 @@ func (c *call) serve(ctx context.Context, cfg node.Config) error {
 		return nil
 	}
 	return err
+}
+
+// serveService is serve for a service manager. A node that has left its cluster is not to be started again: its code says so.
+func (c *call) serveService(ctx context.Context, cfg node.Config) error {
+	if err := c.logToFile(cfg.DataDir); err != nil {
+		return err
+	}
+	return service.Managed(ctx, func(ctx context.Context) error {
+		err := c.serve(ctx, cfg)
+		if _, exists := nodeHere(cfg.DataDir); err == nil && ctx.Err() == nil && !exists {
+			return silently(service.ExitLeft)
+		}
+		return err
+	})
+}
+
+// logToFile: a service of Windows has no standard error.
+func (c *call) logToFile(dir string) error {
+	if c.goos != "windows" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	c.stderr = f // until the process ends
+	return nil
 }
 
 // stopAtOnce stops a node without ado at the second Ctrl-C, until the function that it gives is called.

@@ -44,6 +44,9 @@ func lockFile(name string) (unlock func(), free bool, err error) {
 	return func() { f.Close() }, true, nil
 }
 
+// privileged tells whether this process may change the machine.
+func privileged() bool { return windows.GetCurrentProcessToken().IsElevated() }
+
 // enableTerminal switches a console to escape sequences; it fails where there are none.
 func enableTerminal(f *os.File) error {
 	var mode uint32

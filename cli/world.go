@@ -35,6 +35,7 @@ type world struct {
 	nodes          nodes
 	door           func(socket string) http.RoundTripper // to the API of the node behind a socket
 	launch         launcher
+	services       servicing
 	lock           func(file string) (unlock func(), free bool, err error)
 	again          <-chan struct{} // closed at the second Ctrl-C
 }
@@ -49,18 +50,19 @@ var (
 func system(version string) *world {
 	w := &world{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		inTTY:   term.IsTerminal(int(os.Stdin.Fd())),
-		outTTY:  capable(os.Stdout),
-		errTTY:  capable(os.Stderr),
-		size:    terminalSize,
-		getenv:  os.Getenv,
-		goos:    runtime.GOOS,
-		version: version,
-		clock:   runner.SystemClock(),
-		nodes:   packageNode(),
-		door:    transport.SocketDoor,
-		launch:  launchDetached,
-		lock:    lockFile,
+		inTTY:    term.IsTerminal(int(os.Stdin.Fd())),
+		outTTY:   capable(os.Stdout),
+		errTTY:   capable(os.Stderr),
+		size:     terminalSize,
+		getenv:   os.Getenv,
+		goos:     runtime.GOOS,
+		version:  version,
+		clock:    runner.SystemClock(),
+		nodes:    packageNode(),
+		door:     transport.SocketDoor,
+		launch:   launchDetached,
+		services: systemServices(),
+		lock:     lockFile,
 	}
 	w.dir, _ = os.Getwd()
 	w.exe, _ = os.Executable()
@@ -90,6 +92,9 @@ func interruptible(ctx context.Context, w *world) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // a closed terminal is no crash; nohup means it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	again, over := make(chan struct{}), make(chan struct{})
 	done := make(chan struct{})
 	w.again = again

@@ -26,6 +26,8 @@ type Config struct {
 	Exe      string // this binary, for the guard and the task helper
 	Log      *slog.Logger
 	Clock    task.Clock
+	// Service: a service manager runs it.
+	Service bool
 	// NoopRunner is for benchmarks: attempts succeed without a process.
 	NoopRunner bool
 	// Tempo multiplies Raft's time-outs for slow disks and Wi-Fi; 1 by default.
@@ -59,6 +61,17 @@ func DefaultDataDir() string {
 		return filepath.Join(h, ".local", "share", "lanjobs")
 	}
 	return filepath.Join(os.TempDir(), "lanjobs")
+}
+
+// DataDirIn is where a node of another user keeps its data, by that user's home.
+func DataDirIn(home string) string {
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "lanjobs")
+	case "windows":
+		return filepath.Join(home, "AppData", "Roaming", "lanjobs")
+	}
+	return filepath.Join(home, ".local", "share", "lanjobs")
 }
 
 // CleanName makes a node name of a host name: its first label, lower case, a-z 0-9 and -.

@@ -20,6 +20,7 @@ type control struct {
 	known   func() task.NodeID   // the leader by this node's own Raft, "" if it knows none
 	members func() []task.NodeID // whom to ask otherwise
 	out     func() error         // why this node takes no part in the cluster; nil = it does
+	crashes Crashes              // nil = not counted
 
 	mu     sync.Mutex
 	leader task.NodeID // learned by asking; "" = ask again
@@ -105,11 +106,6 @@ func do[R any](c *control, ctx context.Context, method transport.Method, request
 		return nil, err
 	}
 	return reply, nil
-}
-
-// Register is worker.Control.
-func (c *control) Register(ctx context.Context, r *transport.RegisterRequest) (*transport.RegisterReply, error) {
-	return do[transport.RegisterReply](c, ctx, transport.MethodRegister, r)
 }
 
 // Poll is worker.Control.

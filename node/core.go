@@ -42,6 +42,7 @@ type Parts struct {
 	Restored   func(index uint64) // a snapshot took the place of all entries up to index
 	Runner     func(*worker.Worker) (worker.Runner, error)
 	Outbox     worker.Store
+	Crashes    Crashes // nil = not counted
 	Load       func() task.Load
 	// Local answers the calls that are about this machine and not about the cluster: logs, API, join.
 	Local transport.Handler
@@ -68,7 +69,7 @@ func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
 	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads})
-	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out}
+	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out, crashes: p.Crashes}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
 		Store: p.Outbox, Load: p.Load, Log: p.Log})
 	if p.OpenRaft != nil {
@@ -231,7 +232,8 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		return &transport.WhoReply{Leader: c.LeaderID()}, nil
 	case transport.MethodPing:
 		return c.ping(), nil
-	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodTwin, transport.MethodRejoin:
+	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodTwin, transport.MethodRejoin,
+		transport.MethodProbe, transport.MethodDoctor:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodRegister:
 		defer c.lookAtSeats()
@@ -241,7 +243,7 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 
 // ping says how far this node's log is.
 func (c *Core) ping() *transport.PingReply {
-	r := &transport.PingReply{Level: c.parts.Info().Level}
+	r := &transport.PingReply{Level: c.parts.Info().Level, Wall: c.parts.Clock.Wall().UnixMilli()}
 	if c.raft != nil {
 		r.LastIndex, r.Applied, r.Term = c.raft.LastIndex(), c.raft.AppliedIndex(), c.raft.CurrentTerm()
 	}

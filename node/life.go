@@ -40,14 +40,20 @@ func (m *machine) run(ctx context.Context) error {
 	var result error
 	select {
 	case <-ctx.Done():
+		m.endLife()
 		if !errors.Is(context.Cause(ctx), errKill) {
 			m.giveBack(life)
 		}
 	case <-life.Done():
 		result = context.Cause(life)
 	case <-m.restart:
+		m.endLife()
 		result = errRestart // tasks go on under the guard
 	case <-m.departed:
+		m.endLife()
+	case <-m.stopped:
+		m.endLife()
+		m.giveBack(life)
 	}
 	end(context.Canceled)
 	parts.Wait()

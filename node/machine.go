@@ -18,6 +18,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/node/api"
+	"lanjobs/node/doctor"
 	"lanjobs/node/observe"
 	"lanjobs/node/worker"
 	"lanjobs/task"
@@ -54,6 +55,7 @@ type machine struct {
 	once     sync.Once     // the first of init and leave counts
 	restart  chan struct{} // closed by init: build anew
 	departed chan struct{} // closed by leave
+	stopped  chan struct{} // closed by stop
 	left     atomic.Bool
 	cleanups []func() error
 }
@@ -74,17 +76,21 @@ func (m *machine) close() error {
 // buildMachine builds a node on its data folder. The order is one of need: the folder's lock first, so that nothing is touched
 // under another process; the audit log before the ledger that fills it; Raft before the worker that calls the leader.
 func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
-	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{}), outed: make(chan struct{})}
+	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{}), stopped: make(chan struct{}), outed: make(chan struct{})}
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
 	defer func() {
 		if err != nil {
+			m.endLife()
 			err = errors.Join(err, m.close())
 			m = nil
 		}
 	}()
 	if err := m.openFolder(); err != nil {
+		return m, err
+	}
+	if err := m.beginLife(); err != nil {
 		return m, err
 	}
 	if m.incarnation, err = m.store.NextIncarnation(); err != nil {
@@ -110,7 +116,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
-		Outbox: outboxStore{m.store}, Load: m.load, Local: &local{m},
+		Outbox: outboxStore{m.store}, Crashes: m.store, Load: m.load, Local: &local{m},
 	})
 	if err != nil {
 		return m, err
@@ -134,6 +140,10 @@ func (m *machine) openFolder() error {
 	dir := m.cfg.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("the data folder cannot be made: %v", err), "Choose another one with --data-dir.")
+	}
+	if system := doctor.FileSystem(dir); doctor.IsNetwork(system) {
+		return task.NewProblem(task.ErrConflict, fmt.Sprintf("%s is on a network share (%s): the log of the cluster needs memory maps and locks, which are not safe there.", dir, system),
+			"Choose a folder on a disk of this machine: --data-dir DIR")
 	}
 	store, err := openLocalStore(dir)
 	if err != nil {

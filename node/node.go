@@ -92,6 +92,7 @@ func (n *Node) Stop(ctx context.Context) error {
 	stop := n.stop
 	n.mu.Unlock()
 	if stop == nil {
+		n.current().endLife()
 		return n.current().close()
 	}
 	if ctx.Err() != nil {

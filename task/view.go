@@ -113,7 +113,7 @@ type NodeView struct {
 	ID          NodeID     `json:"id"`
 	Name        string     `json:"name"`
 	Role        string     `json:"role"`  // leader, voter, standby, worker
-	State       string     `json:"state"` // ready, silent, draining, left
+	State       string     `json:"state"` // ready, silent, unstable, draining, left
 	Since       *time.Time `json:"since,omitempty"`
 	OS          string     `json:"os"`
 	Arch        string     `json:"arch"`

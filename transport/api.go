@@ -40,6 +40,7 @@ import (
 //	GET    /v1/nodes/{ref}                     task.NodeView; ref = name, UUID or unique prefix
 //	POST   /v1/nodes/{ref}/drain               DrainBody; task.NodeView
 //	POST   /v1/nodes/{ref}/resume              task.NodeView
+//	POST   /v1/nodes/{ref}/clear               "unstable" ends, its crashes are forgotten; task.NodeView
 //	POST   /v1/nodes/{ref}/label               LabelBody; task.NodeView
 //	POST   /v1/nodes/{ref}/role                RoleBody: whether it should vote; task.NodeView
 //	DELETE /v1/nodes/{ref}?force               remove from the cluster; task.NodeView
@@ -49,6 +50,9 @@ import (
 //	DELETE /v1/tokens/{id}                     withdraw one
 //	POST   /v1/init                            InitBody; InitView: a this-machine-only node becomes the first of a cluster
 //	POST   /v1/leave                           LeaveBody
+//	POST   /v1/doctor                          DoctorBody: checks of machines and their network, of this one by default; task.List[task.DoctorView]
+//	GET    /v1/process                         ProcessView
+//	POST   /v1/process/stop                    this node ends in order: work is given back; ProcessView
 //	POST   /v1/join                            on the cluster port, without a client certificate: see join.go
 //	GET    /healthz                            the process lives; for anybody
 //	GET    /readyz                             this member knows a leader; for anybody
@@ -181,6 +185,11 @@ type InitView struct {
 // LeaveBody asks this node to leave the cluster.
 type LeaveBody struct {
 	Force bool `json:"force"`
+}
+
+// DoctorBody asks for checks: of the machines named, or of the one that is asked.
+type DoctorBody struct {
+	Nodes []task.NodeID `json:"nodes,omitempty"` // 64 at most
 }
 
 // LogProblem answers a request for output whose machine does not answer: a task.Problem, with the end of a failed attempt's

@@ -33,6 +33,7 @@ type Gossip struct {
 	beacon gossipBeacon
 
 	mu         sync.Mutex
+	echoes     *memberlist.Memberlist // list, for Echo
 	session    Session
 	addrs      []netip.AddrPort
 	meta       []byte
@@ -252,6 +253,9 @@ func (g *Gossip) create(addrs []netip.AddrPort) error {
 		return fmt.Errorf("start gossip at %s: %w", addrs[0], err)
 	}
 	g.list = list
+	g.mu.Lock()
+	g.echoes = list
+	g.mu.Unlock()
 	g.sockets.use(wire)
 	g.Log.Debug("gossip session", "session", session, "addrs", addrs)
 	return nil
@@ -274,6 +278,9 @@ func (g *Gossip) leave() {
 	if err := g.list.Leave(leaveTimeout); err != nil {
 		g.Log.Debug("gossip leave", "error", err)
 	}
+	g.mu.Lock()
+	g.echoes = nil
+	g.mu.Unlock()
 	g.sockets.use(nil)
 	_ = g.list.Shutdown()
 	g.list = nil

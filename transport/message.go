@@ -232,4 +232,5 @@ type PingRequest struct{}
 type PingReply struct {
 	LastIndex, Applied, Term uint64
 	Level                    int
+	Wall                     int64 // what its wall clock shows, Unix milliseconds; 0 = of an older version
 }

@@ -6,6 +6,8 @@ import "lanjobs/task"
 const (
 	MethodTwin   Method = "twin"   // to any member: does it hear another machine under the caller's id? also to that machine
 	MethodRejoin Method = "rejoin" // to the leader: a member that lost its log asks to go on as a new one
+	MethodProbe  Method = "probe"  // to any member: can it reach the caller?
+	MethodDoctor Method = "doctor" // to any member: check yourself
 )
 
 // TwinRequest asks a member where it hears the calling node. A node that hears it from its own id has a copy: somebody copied
@@ -20,6 +22,24 @@ type TwinReply struct {
 	Same  bool     // the answering node has the caller's id
 	Out   bool     // with Same: it takes no part in the cluster any more
 }
+
+// ProbeRequest asks a member to call back, at the addresses that it has of the caller: none can be given to it.
+type ProbeRequest struct{}
+
+// ProbeReply answers it.
+type ProbeReply struct {
+	TCP       []ProbedAddr
+	Sent, Got int // datagrams to the caller, and answers to them; Sent 0: gossip does not hear of it
+}
+
+// ProbedAddr is one address of the caller. Err is empty where it answered.
+type ProbedAddr struct{ Addr, Err string }
+
+// DoctorRequest asks a member to check its machine and its way to the others.
+type DoctorRequest struct{}
+
+// DoctorReply answers it.
+type DoctorReply struct{ View task.DoctorView }
 
 // RejoinRequest asks for a new id in the place of the caller's, whose memory of the cluster is lost: under its old id it could
 // vote against what it once acknowledged (I5, I15).

@@ -16,6 +16,7 @@ type API struct {
 	origins *http.CrossOriginProtection
 
 	requests, streams, submits, bulks gate
+	failures                          failures
 }
 
 // New makes the API of a node.
@@ -87,6 +88,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /v1/nodes/{ref}", where: fresh, handle: a.getNode},
 		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},
 		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, body: maxBody, handle: a.resumeNode},
+		{pattern: "POST /v1/nodes/{ref}/clear", where: commit, body: maxBody, handle: a.clearNode},
 		{pattern: "POST /v1/nodes/{ref}/label", where: commit, body: maxBody, handle: a.labelNode},
 		{pattern: "POST /v1/nodes/{ref}/role", where: commit, body: maxBody, handle: a.setRole},
 		{pattern: "DELETE /v1/nodes/{ref}", where: commit, params: "force", handle: a.removeNode},
@@ -96,6 +98,9 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /v1/tokens/{id}", where: commit, handle: a.removeToken},
 		{pattern: "POST /v1/init", where: here, body: maxBody, handle: a.initCluster},
 		{pattern: "POST /v1/leave", where: here, body: maxBody, handle: a.leave},
+		{pattern: "POST /v1/doctor", where: here, body: maxBody, long: true, handle: a.doctor},
+		{pattern: "GET /v1/process", where: here, handle: a.getProcess},
+		{pattern: "POST /v1/process/stop", where: here, body: maxBody, handle: a.stopProcess},
 		{pattern: "GET /healthz", where: here, handle: a.health},
 		{pattern: "GET /readyz", where: here, handle: a.ready},
 	}

@@ -101,6 +101,8 @@ type Config struct {
 	Leader  Leader
 	Peers   Peers
 	Machine Machine
+	Doctor  Doctor          // nil = no checks
+	Process Process         // nil = the node lives in another program
 	Notices func() []string // what status says about this machine itself; may be nil
 	Audit   Audit           // nil where Standing.Copy is false
 	// NewID makes a request id for a write that has none: random, different at every call.

@@ -91,7 +91,7 @@ func (v *view) namedOther(ms []machine) []machine {
 // unable tells whether a machine cannot run a shard however long the shard waits for a busy one.
 func unable(k plan.Kind) bool {
 	switch k {
-	case plan.KindRequire, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindDraining, plan.KindLacks:
+	case plan.KindRequire, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindUnstable, plan.KindDraining, plan.KindLacks:
 		return true
 	}
 	return false

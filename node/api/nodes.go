@@ -111,6 +111,14 @@ func (a *API) resumeNode(ctx context.Context, q *request) (*reply, error) {
 	return a.setNode(ctx, q, fsm.SetNode{Action: fsm.NodeResume}, nil)
 }
 
+// clearNode answers POST /v1/nodes/{ref}/clear (R45). A machine that is not unstable only has its crashes forgotten.
+func (a *API) clearNode(ctx context.Context, q *request) (*reply, error) {
+	if err := q.decode(&struct{}{}); err != nil {
+		return nil, err
+	}
+	return a.setNode(ctx, q, fsm.SetNode{Action: fsm.NodeClear}, nil)
+}
+
 // maxLabels bounds one request to set labels.
 const maxLabels = 64
 

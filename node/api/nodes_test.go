@@ -76,6 +76,35 @@ func TestDrainAndResume(t *testing.T) {
 	c.ask("POST", "/v1/nodes/nasty/drain", "").problem(404, "not_found", "")
 }
 
+func TestUnstableAndClear(t *testing.T) {
+	c := newCluster(t)
+	c.submit("name: hello\nplacement:\n  require: [node=nas]\nrun: echo\n")
+	info := c.state.Node("n3").Info
+	c.do(0, &fsm.RegisterNode{Info: info, Incarnation: 9, Caring: true, Crashes: task.UnstableAfter})
+	var n task.NodeView
+	if c.get("/v1/nodes/nas").ok(&n); n.State != nodeUnstable || n.Note != "crashed 3 times in a row; nothing new until: lanjobs node clear nas" {
+		t.Errorf("%+v", n)
+	}
+	var j task.JobView
+	if c.get("/v1/jobs/hello").ok(&j); j.Note != "no machine: node=nas crashed 3 times in a row: it gets nothing new" {
+		t.Errorf("%s", j.Note)
+	}
+	c.ask("POST", "/v1/nodes/nas/drain", "").ok(&n)
+	if n.State != nodeUnstable {
+		t.Errorf("a drain hides it: %+v", n)
+	}
+	c.ask("POST", "/v1/nodes/nas/resume", "").ok(&n)
+	n = task.NodeView{}
+	c.ask("POST", "/v1/nodes/nas/clear", "").ok(&n)
+	if n.State != nodeReady || n.Note != "" {
+		t.Errorf("%+v", n)
+	}
+	if got := c.commands[len(c.commands)-1].(*fsm.SetNode); got.By != "anna" || got.Action != fsm.NodeClear {
+		t.Errorf("%+v", got)
+	}
+	c.ask("POST", "/v1/nodes/nasty/clear", "").problem(404, "not_found", "")
+}
+
 func TestLabels(t *testing.T) {
 	c := newCluster(t)
 	var n task.NodeView

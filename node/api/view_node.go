@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lanjobs/fsm"
+	"lanjobs/node/plan"
 	"lanjobs/task"
 )
 
@@ -53,6 +54,7 @@ func (v *view) role(n *fsm.Node) Role {
 const (
 	nodeReady    = "ready"
 	nodeSilent   = "silent"
+	nodeUnstable = "unstable"
 	nodeDraining = "draining"
 	nodeLeft     = "left"
 )
@@ -63,6 +65,8 @@ func (v *view) nodeState(n *fsm.Node) string {
 		return nodeLeft
 	case v.silent(n):
 		return nodeSilent
+	case n.Care.Unstable:
+		return nodeUnstable
 	case n.Draining:
 		return nodeDraining
 	}
@@ -80,6 +84,8 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "was admitted, has not started yet"
 	case v.silent(n):
 		return v.silentNote(n, held)
+	case n.Care.Unstable:
+		return fmt.Sprintf("crashed %d times in a row; nothing new until: lanjobs node clear %s", plan.Crashed(n), nodeName(n))
 	case n.Draining && held > 0 && n.DrainUntil > v.Clock:
 		return "stops what runs in " + shortMillis(n.DrainUntil.Sub(v.Clock))
 	case n.Draining && held > 0:
@@ -87,12 +93,18 @@ func (v *view) nodeNote(n *fsm.Node) string {
 	case n.Draining:
 		return "empty: it may be switched off"
 	}
+	if f := v.failing(n.Info.ID); f.Flagged() {
+		return f.String()
+	}
 	return ""
 }
 
 // silentNote is what a person may want to know of a machine that does not answer.
 func (v *view) silentNote(n *fsm.Node, held int) string {
 	var parts []string
+	if n.Care.Unstable {
+		parts = append(parts, fmt.Sprintf("crashed %d times in a row", plan.Crashed(n)))
+	}
 	if sleeper(n) {
 		parts = append(parts, "asleep?")
 	}

@@ -40,6 +40,9 @@ func TestWhyAShardDoesNotRun(t *testing.T) {
 		{"free", needsGPU, nil, "b", "", "has room (0/4): takes it next", ""},
 		{"leads", simStage("s", 3, 5000), nil, "leader", plan.KindLeads, "runs nothing while another machine can", ""},
 		{"drain", needsGPU, func(b *board, _ *plan.View) { b.apply(&fsm.SetNode{Node: "b", Action: fsm.NodeDrain}) }, "b", plan.KindDraining, "is draining", "lanjobs node resume b"},
+		{"unstable", needsGPU, func(b *board, _ *plan.View) {
+			b.apply(&fsm.RegisterNode{Info: info("b", gpu), Incarnation: 2, Caring: true, Crashes: 4})
+		}, "b", plan.KindUnstable, "crashed 4 times in a row", "lanjobs node clear b"},
 		{"silent", needsGPU, func(b *board, _ *plan.View) { b.apply(&fsm.SetOnline{Node: "b"}) }, "b", plan.KindSilent, "is silent", "wake or start it"},
 		{"unheard", needsGPU, func(_ *board, v *plan.View) { v.Nodes["b"] = plan.Presence{} }, "b", plan.KindUnheard, "has not been heard of", ""},
 		{"not asked", needsGPU, func(_ *board, v *plan.View) { v.Nodes["b"] = plan.Presence{Heard: true} }, "b", plan.KindAsked, "about to ask", ""},

@@ -68,6 +68,8 @@ func (v *View) judgeNode(m *member, n *fsm.Node) {
 		m.keeps = KindUnborn
 	case !n.Online:
 		m.keeps = KindSilent
+	case n.Care.Unstable:
+		m.keeps = KindUnstable
 	case n.Draining:
 		m.keeps = KindDraining
 	case !p.Heard:

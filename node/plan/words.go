@@ -27,6 +27,9 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 		r.Text, r.Change = "was admitted but has not started yet", "start lanjobs on it"
 	case KindSilent:
 		r.Text, r.Change = "is silent", "wake or start it"
+	case KindUnstable:
+		r.Text = fmt.Sprintf("crashed %d times in a row: it gets nothing new", Crashed(m.node))
+		r.Change = "lanjobs node clear " + p.nameOf(m.node)
 	case KindDraining:
 		r.Text, r.Change = "is draining", "lanjobs node resume "+p.nameOf(m.node)
 	case KindUnheard:
@@ -52,6 +55,9 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 		r.Text = "has room " + slots + ", another machine is taken first"
 	}
 }
+
+// Crashed is how often an unstable machine has crashed in a row. The count is taken back by calm, being unstable is not.
+func Crashed(n *fsm.Node) int { return max(n.Care.Crashes, task.UnstableAfter) }
 
 func requirements(rs []task.Requirement) string {
 	texts := make([]string, len(rs))
