@@ -14,6 +14,8 @@ type nodes struct {
 	open   func(context.Context, node.Config) (liveNode, error)
 	create func(node.Config, string) (*transport.InitView, error)
 	join   func(ctx context.Context, cfg node.Config, peer, token string, worker bool) (cluster string, err error)
+	find   func(context.Context, node.Config) ([]transport.Found, error)
+	pair   func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error)
 }
 
 // liveNode is a started node.
@@ -23,6 +25,12 @@ type liveNode interface {
 	Stop(context.Context) error // a context that has ended: at once, and what it runs is killed
 }
 
+// admission is a machine that was let in by its code; nothing has been changed here yet.
+type admission struct {
+	by   string
+	join func(context.Context) (cluster string, err error)
+}
+
 // packageNode is the real package.
 func packageNode() nodes {
 	return nodes{
@@ -30,5 +38,13 @@ func packageNode() nodes {
 		open:   func(ctx context.Context, cfg node.Config) (liveNode, error) { return node.Open(ctx, cfg) },
 		create: node.CreateCluster,
 		join:   node.JoinCluster,
+		find:   node.FindClusters,
+		pair: func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error) {
+			a, err := node.PairWithCluster(ctx, cfg, peer, worker, talk)
+			if err != nil {
+				return admission{}, err
+			}
+			return admission{by: a.By, join: a.Join}, nil
+		},
 	}
 }
