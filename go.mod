@@ -7,6 +7,7 @@ exclude github.com/hashicorp/raft-boltdb/v2 v2.3.1
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/google/uuid v1.6.0
+	github.com/gtank/ristretto255 v0.1.2
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-msgpack/v2 v2.1.5
 	github.com/hashicorp/memberlist v0.7.0

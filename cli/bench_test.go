@@ -53,6 +53,8 @@ type bench struct {
 	created  *node.Config
 	joined   []string
 	joinErr  error
+	found    []transport.Found
+	paired   func(talk node.PairTalk) error // what happens while this machine waits with its code
 	inside   *fakeNode
 	services *fakeServices // nil = no service manager
 	root     bool
@@ -121,6 +123,20 @@ func newBench(t *testing.T) *bench {
 				b.created = &cfg
 				b.api.view.Name = name
 				return &transport.InitView{Cluster: name, Node: cfg.Name, Fingerprint: "3F9A-7C21-0B4E"}, nil
+			},
+			find: func(context.Context, node.Config) ([]transport.Found, error) { return b.found, nil },
+			pair: func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error) {
+				talk.Show("K7QF-2M9X", 10*time.Minute)
+				if b.paired != nil {
+					if err := b.paired(talk); err != nil {
+						return admission{}, err
+					}
+				}
+				return admission{by: "anna@mini-1", join: func(context.Context) (string, error) {
+					b.joined = []string{peer, "by code", cfg.Name}
+					b.api.change(func() { b.api.view.Name, b.api.gone = "home", false })
+					return "home", ctx.Err()
+				}}, nil
 			},
 			join: func(_ context.Context, cfg node.Config, peer, token string, worker bool) (string, error) {
 				if b.joinErr != nil {

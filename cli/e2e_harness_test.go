@@ -321,3 +321,14 @@ func (l *lab) waitFor(limit time.Duration, what string, cond func() bool) {
 		}
 	}
 }
+
+// command runs any program and gives all that it said, and its exit code.
+func (l *lab) command(words ...string) (string, int) {
+	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(out), exit.ExitCode()
+	} else if err != nil {
+		return err.Error(), -1
+	}
+	return string(out), 0
+}

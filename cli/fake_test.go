@@ -26,6 +26,9 @@ type fakeAPI struct {
 	jobs      []*fakeJob
 	events    []task.Event
 	tokens    []transport.TokenView
+	waiting   []transport.PairingView
+	approved  []transport.PairDecision
+	refused   int
 	why       []transport.WhyView
 	schedules []task.ScheduleView
 	queues    []task.QueueView
@@ -85,6 +88,7 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	mux.HandleFunc("POST /v1/tokens", f.locked(f.makeToken))
 	mux.HandleFunc("GET /v1/tokens", f.locked(func(*http.Request) any { return list("TokenList", f.view.Index, f.tokens) }))
 	mux.HandleFunc("DELETE /v1/tokens/{id}", f.locked(func(*http.Request) any { return struct{}{} }))
+	f.pairs(mux)
 	mux.HandleFunc("POST /v1/init", f.locked(f.init))
 	mux.HandleFunc("POST /v1/leave", func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -53,7 +53,8 @@ var may = []struct {
 	{"lanjobs/task/schedule", []string{"lanjobs/task"}, "the calendar is told the time and what was fired; it knows no cluster"},
 	{"lanjobs/task/runner", []string{"lanjobs/task"}, "a runner knows one attempt on this machine, not the cluster"},
 	{"lanjobs/fsm", []string{"lanjobs/task"}, "the ledger is pure: what it imports, every replica and every replay must agree on"},
-	{"lanjobs/transport", []string{"lanjobs/task"}, "the wire carries messages and knows no jobs"},
+	{"lanjobs/transport", []string{"lanjobs/task", "lanjobs/transport/pake"}, "the wire carries messages and knows no jobs"},
+	{"lanjobs/transport/pake", nil, "an exchange is a function of messages: what it rests on can be read in one place"},
 	{"lanjobs/transport/memnet", []string{"lanjobs/task", "lanjobs/transport"}, "a network for tests"},
 	{"lanjobs/node/plan", []string{"lanjobs/task", "lanjobs/task/schedule", "lanjobs/fsm"}, "a plan is a function of what is known"},
 	{"lanjobs/node/simulate", []string{"lanjobs/task", "lanjobs/fsm", "lanjobs/node/plan"}, "a scenario is played by the ledger and the plan alone"},
@@ -62,7 +63,7 @@ var may = []struct {
 	{"lanjobs/node/observe", []string{"lanjobs/task"}, "the audit log takes events, whatever made them"},
 	{"lanjobs/node/api", []string{"lanjobs/task", "lanjobs/task/jobfile", "lanjobs/task/schedule", "lanjobs/fsm", "lanjobs/node/leader", "lanjobs/node/plan", "lanjobs/node/observe", "lanjobs/transport"}, "the API reads the ledger and asks the leader"},
 	{"lanjobs/node/doctor", []string{"lanjobs/task"}, "a doctor looks at a machine and judges facts; who gathers those of a cluster is the node's matter"},
-	{"lanjobs/node", []string{"lanjobs/node/doctor", "lanjobs/task", "lanjobs/task/runner", "lanjobs/fsm", "lanjobs/transport", "lanjobs/node/leader", "lanjobs/node/worker", "lanjobs/node/observe", "lanjobs/node/api"}, "node puts the parts together"},
+	{"lanjobs/node", []string{"lanjobs/node/doctor", "lanjobs/task", "lanjobs/task/runner", "lanjobs/fsm", "lanjobs/transport", "lanjobs/transport/pake", "lanjobs/node/leader", "lanjobs/node/worker", "lanjobs/node/observe", "lanjobs/node/api"}, "node puts the parts together"},
 	{"lanjobs/node/clustertest", nil, "only its tests import anything"},
 	{"lanjobs/cli/service", nil, "service managers run a command line and know no node"},
 	{"lanjobs/cli", []string{"lanjobs/cli/service", "lanjobs/task", "lanjobs/task/jobfile", "lanjobs/task/runner", "lanjobs/transport", "lanjobs/node", "lanjobs/node/simulate"}, "the mouth speaks to a node through the API, or starts one; a simulation needs neither"},
@@ -101,8 +102,8 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 var clockless = map[string][]string{
 	"lanjobs/fsm": nil, "lanjobs/task": nil, "lanjobs/task/schedule": nil, "lanjobs/node": nil, "lanjobs/node/plan": nil, "lanjobs/node/simulate": nil, "lanjobs/node/leader": nil, "lanjobs/node/worker": nil,
 	"lanjobs/node/observe": nil, "lanjobs/node/api": nil, "lanjobs/node/doctor": nil, "lanjobs/transport": {"gossipwire.go"}, // memberlist asks for the arrival time of packets
-	"lanjobs/task/jobfile": nil,
-	"lanjobs/task/runner":  {"clock.go", "clock_linux.go"}, // the clock itself
+	"lanjobs/task/jobfile": nil, "lanjobs/transport/pake": nil,
+	"lanjobs/task/runner": {"clock.go", "clock_linux.go"}, // the clock itself
 }
 
 func TestTimeComesFromTheClock(t *testing.T) {

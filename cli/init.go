@@ -25,7 +25,7 @@ func initRow() *command {
 	return &command{
 		name: "init", short: "make this machine the first of a cluster", takes: takesNode | takesOutput,
 		long: `Makes the cluster's certificate authority and opens one port, TCP and UDP. A node that runs "this machine only" keeps
-its jobs. From now on machines with a token may join: lanjobs token create`,
+its jobs. From now on machines may ask to join, and come in once somebody here has typed their code: lanjobs approve CODE`,
 		flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "name", Usage: "call the cluster `NAME`", DefaultText: defaultCluster},
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
@@ -111,7 +111,19 @@ func (c *call) initStopped(ctx context.Context, name string, f serveFlags) error
 // saidInit prints the cluster, its fingerprint and the way in for the next machine.
 func (c *call) saidInit(v *transport.InitView, listen string) error {
 	return c.done(v, []string{v.Cluster}, `Cluster "%s" is ready on %s (TCP and UDP port %s).  CA SHA256 %s
-For another machine: lanjobs token create, then there the line that it prints`, v.Cluster, v.Node, portOf(listen), v.Fingerprint)
+On another machine: lanjobs join %s`, v.Cluster, v.Node, portOf(listen), v.Fingerprint, joinWord(v))
+}
+
+// joinWord is what the next machine may call this one: an address that works without name service, else its name, which join
+// looks for on the local network.
+func joinWord(v *transport.InitView) string {
+	if len(v.Addresses) == 0 {
+		return v.Node
+	}
+	if a, err := netip.ParseAddrPort(v.Addresses[0]); err == nil && a.Port() == transport.DefaultPort {
+		return a.Addr().String()
+	}
+	return v.Addresses[0]
 }
 
 // listenAddress reads ADDR, ADDR:PORT, :PORT or PORT; "" stays, for what is set already or the default.

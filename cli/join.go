@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -19,10 +20,12 @@ import (
 
 func joinRow() *command {
 	return &command{
-		name: "join", operands: "PEER", min: 1, max: 1, short: "make this machine a member of PEER's cluster",
-		takes: takesNode | takesOutput,
-		long: `PEER is any member: a host name or an address, with :PORT if it is not the usual one. The token comes from
-"lanjobs token create" on a member. --token shows it in the list of processes of this machine; --token-file does not.`,
+		name: "join", operands: "[PEER]", max: 1, short: "make this machine a member of a cluster",
+		takes: takesNode | takesOutput | takesYes,
+		long: `PEER is any member: its name or an address, with :PORT if it is not the usual one. Without PEER the clusters of the local network
+are looked for. This machine shows a code, which somebody types on a member: lanjobs approve CODE. With a token of
+"lanjobs token create" nobody is asked. --token shows it in the list of processes of this machine; --token-file does not.
+With -o json the code comes first, as a PairingCode of its own.`,
 		flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "token-file", Usage: "read the token from `FILE`, - = standard input"},
 			&urfave.StringFlag{Name: "token", Usage: "the `TOKEN` itself"},
@@ -41,9 +44,10 @@ func joinRow() *command {
 const joinPatience = 60 * time.Second
 
 func runJoin(ctx context.Context, c *call) error {
-	peer, err := peerAddress(c.path, c.args[0])
-	if err != nil {
-		return err
+	if len(c.args) > 0 { // before anything is done
+		if _, err := peerAddress(c.path, c.args[0]); err != nil {
+			return err
+		}
 	}
 	listen, err := listenAddress(c.path, c.flags.String("listen"))
 	if err != nil {
@@ -53,18 +57,33 @@ func runJoin(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if token == "" {
-		return noToken(c.path, c.args[0])
-	}
 	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")}
 	cfg, err := c.nodeConfig(f)
 	if err != nil {
 		return err
 	}
-	if err := c.makeRoom(ctx, c.args[0]); err != nil {
+	makeRoom, err := c.room(ctx, strings.Join(append(c.args, "MACHINE")[:1], ""))
+	if err != nil {
 		return err
 	}
-	cluster, err := c.nodes.join(ctx, cfg, peer, token, c.flags.Bool("worker"))
+	peer, err := c.peer(ctx, cfg, token)
+	if err != nil {
+		return err
+	}
+	enter := func(ctx context.Context) (string, error) {
+		return c.nodes.join(ctx, cfg, peer, token, c.flags.Bool("worker"))
+	}
+	if token == "" {
+		a, err := c.pair(ctx, cfg, peer)
+		if err != nil {
+			return err
+		}
+		enter = a.join
+	}
+	if err := makeRoom(ctx); err != nil {
+		return err
+	}
+	cluster, err := enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +112,7 @@ func peerAddress(path, s string) (string, error) {
 			return s, nil
 		}
 	}
-	if strings.Contains(s, "/") || net.ParseIP(strings.Trim(s, "[]")) == nil && strings.Contains(s, ":") {
+	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); strings.Contains(s, "/") || err != nil && strings.Contains(s, ":") {
 		return "", usage(path, "%q: write a host name or an address, with :PORT if it is not %s.", s, defaultPort)
 	}
 	return net.JoinHostPort(strings.Trim(s, "[]"), defaultPort), nil
@@ -118,39 +137,40 @@ func (c *call) readToken() (string, error) {
 		}
 		token = string(text)
 	}
-	return strings.TrimSpace(token), nil
+	token = strings.TrimSpace(token)
+	if token == "" && (file != "" || c.flags.IsSet("token")) {
+		return "", usage(c.path, "the token is empty. On a member: lanjobs token create")
+	}
+	return token, nil
 }
 
-func noToken(path, peer string) error {
-	return notBuilt(path, "pairing by a code", fmt.Sprintf(`Use a token. On any member type: lanjobs token create
-Then here: lanjobs join %s --token-file -      and paste the token`, peer))
-}
-
-// makeRoom sees to it that no node is in the way. The data of one that does not run is put aside by the join itself, after
-// it was let in.
-func (c *call) makeRoom(ctx context.Context, peer string) error {
+// room sees whether a node is in the way, and gives what makes it leave: nothing is changed before this machine was let in. The
+// data of one that does not run is put aside by the join itself.
+func (c *call) room(ctx context.Context, peer string) (makeRoom func(context.Context) error, err error) {
 	replace := c.flags.Bool("replace")
 	cl, v, err := c.connect(ctx)
 	if errors.Is(err, transport.ErrNoNode) {
 		cluster, exists := nodeHere(c.dataDir())
 		switch {
 		case !exists || replace:
-			return nil
+			return func(context.Context) error { return nil }, nil
 		case cluster != "":
-			return belongs(cluster, 0, peer)
+			return nil, belongs(cluster, 0, peer)
 		}
-		return &exitError{code: exitConflict, detail: fmt.Sprintf("a node that does not run has its data in %s.", c.dataDir()),
+		return nil, &exitError{code: exitConflict, detail: fmt.Sprintf("a node that does not run has its data in %s.", c.dataDir()),
 			hint: fmt.Sprintf("start it: lanjobs serve · or put its data aside: lanjobs join %s --replace", peer), cause: task.ErrConflict}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	todo := unfinished(v.Jobs)
 	if !replace && (v.Name != "" || todo > 0) {
-		return belongs(v.Name, todo, peer)
+		return nil, belongs(v.Name, todo, peer)
 	}
-	c.say("The node here leaves %s; its data is put aside.", clusterName(v.Name))
-	return c.leave(ctx, cl, replace)
+	return func(ctx context.Context) error {
+		c.say("The node here leaves %s; its data is put aside.", clusterName(v.Name))
+		return c.leave(ctx, cl, replace)
+	}, nil
 }
 
 func unfinished(jobs []task.JobView) int {

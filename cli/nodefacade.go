@@ -17,6 +17,8 @@ type nodes struct {
 	check  func(context.Context, node.Config) *task.DoctorView // this machine, without a node
 	fix    func(ctx context.Context, cfg node.Config, goos string, port int, found []task.Finding) []string
 	join   func(ctx context.Context, cfg node.Config, peer, token string, worker bool) (cluster string, err error)
+	find   func(context.Context, node.Config) ([]transport.Found, error)
+	pair   func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error)
 }
 
 // liveNode is a started node.
@@ -24,6 +26,12 @@ type liveNode interface {
 	Run(context.Context) error // until the context ends or it breaks
 	API() http.Handler
 	Stop(context.Context) error // a context that has ended: at once, and what it runs is killed
+}
+
+// admission is a machine that was let in by its code; nothing has been changed here yet.
+type admission struct {
+	by   string
+	join func(context.Context) (cluster string, err error)
 }
 
 // packageNode is the real package.
@@ -35,5 +43,13 @@ func packageNode() nodes {
 		check:  node.CheckHere,
 		fix:    node.FixHere,
 		join:   node.JoinCluster,
+		find:   node.FindClusters,
+		pair: func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error) {
+			a, err := node.PairWithCluster(ctx, cfg, peer, worker, talk)
+			if err != nil {
+				return admission{}, err
+			}
+			return admission{by: a.By, join: a.Join}, nil
+		},
 	}
 }

@@ -6,9 +6,8 @@ func tree() *group {
 		name: "lanjobs", short: "run jobs on the machines of a small network",
 		commands: []*command{
 			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(), pauseRow(), resumeRow(), priorityRow(),
-			initRow(), joinRow(), leaveRow(), statusRow(), doctorRow(), serveRow(), simulateRow(),
+			initRow(), joinRow(), approveRow(), leaveRow(), statusRow(), doctorRow(), serveRow(), simulateRow(),
 			helpRow(), completionRow(), versionRow(), completeRow(),
-			later("approve", "pairing by a code", `Use a token instead: lanjobs token create`),
 			later("alerts", "alerts and where they are sent", `lanjobs status and lanjobs events show what is wrong.`),
 			later("ui", "the dashboard", `lanjobs status --watch shows the cluster.`),
 			later("backup", "backup and restore", ""),
@@ -25,7 +24,7 @@ var sections = []struct {
 	title string
 	names []string
 }{
-	{"start", []string{"init", "join", "token", "leave"}},
+	{"start", []string{"init", "join", "approve", "token", "leave"}},
 	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry", "pause", "resume", "priority", "schedule", "queue"}},
 	{"cluster", []string{"status", "node", "events", "doctor"}},
 	{"system", []string{"serve", "service", "task"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lanjobs/fsm"
+	"lanjobs/node/api"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -16,6 +17,23 @@ func (m *machine) admit(ctx context.Context, q transport.JoinRequest, _ string) 
 		return transport.JoinReply{}, err
 	}
 	return *reply, nil
+}
+
+// pair passes the question of a machine that wants to be let in by its code on to the leader.
+func (m *machine) pair(ctx context.Context, q transport.PairRequest, remote string) (transport.PairReply, error) {
+	reply, err := do[transport.PairReply](m.core.control, ctx, transport.MethodPair, &transport.PairRelay{Request: q, Remote: remote})
+	if err != nil {
+		return transport.PairReply{}, err
+	}
+	return *reply, nil
+}
+
+// pairing is the desk as the API asks it; none where there is no cluster to come into.
+func (m *machine) pairing() api.Pairing {
+	if m.wire == nil {
+		return nil
+	}
+	return m.pairs
 }
 
 // admitHere lets a machine in, on the leader: the token is spent and the member committed before a certificate is issued.

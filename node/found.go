@@ -8,10 +8,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"lanjobs/task"
-	"lanjobs/task/runner"
 	"lanjobs/transport"
 )
 
@@ -93,40 +91,6 @@ func announced(listen netip.AddrPort) []string {
 		out = append(out, a.String())
 	}
 	return out
-}
-
-// JoinCluster makes the node of a data folder a member of the cluster that peer belongs to, while it does not run. What it was
-// before is put aside: an id is never used again with an empty log.
-func JoinCluster(ctx context.Context, cfg Config, peer, token string, worker bool) (cluster string, err error) {
-	if err := cfg.Validate(); err != nil {
-		return "", task.NewProblem(task.ErrInvalid, err.Error(), "")
-	}
-	addr, err := listenAddr(cfg, Settings{})
-	if err != nil {
-		return "", err
-	}
-	clock := cfg.Clock
-	if clock == nil {
-		clock = runner.SystemClock()
-	}
-	identity, err := transport.NewIdentity(cfg.Name)
-	if err != nil {
-		return "", err
-	}
-	addrs := announced(addr)
-	reply, err := transport.Join(ctx, transport.JoinConfig{Peer: peer, Token: token, Identity: identity, Net: transport.DialTCP, Addrs: addrs, Clock: clock,
-		Info:     task.NodeInfo{ID: identity.NodeID, Name: cfg.Name, OS: runtime.GOOS, Arch: runtime.GOARCH, Version: cfg.Version, Level: Level, Voter: !worker, Slots: cfg.Slots},
-		HasRoute: func(a netip.AddrPort) bool { _, ok := transport.LocalToward(a); return ok }})
-	if err != nil {
-		return "", err
-	}
-	if err := identity.Adopt(reply.Cluster, reply.Cert); err != nil {
-		return "", err
-	}
-	if err := setAside(cfg.DataDir); err != nil {
-		return "", err
-	}
-	return reply.Cluster.Name, settleIn(cfg, identity, reply, worker)
 }
 
 // settleIn writes a new member's data folder; the identity last.

@@ -53,6 +53,13 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 			return nil, err
 		}
 		return l.m.rejoinHere(ctx, from, q)
+	case transport.MethodPair:
+		var q transport.PairRelay
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		reply, err := l.m.pairs.Ask(ctx, q.Request, q.Remote)
+		return &reply, err
 	}
 	var q transport.JoinRequest
 	if err := transport.Decode(body, &q); err != nil {
@@ -73,7 +80,7 @@ var (
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
 	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
-		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Audit: m.audit, Notices: m.notices,
+		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Pairing: m.pairing(), Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
 }
 

@@ -46,6 +46,7 @@ type machine struct {
 	built       atomic.Pointer[Core] // core, for connections that are made before it is there
 	runner      *runner.Runner
 	limits      atomic.Pointer[string] // what the runner says of them, once it is open
+	pairs       *pairDesk
 	api         *api.API
 	socket      socketDoor
 	trouble     trouble
@@ -123,6 +124,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	}
 	m.built.Store(m.core)
 	m.later(m.core.Close)
+	m.pairs = newPairDesk(m)
 	if m.api, err = m.newAPI(); err != nil {
 		return m, err
 	}

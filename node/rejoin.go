@@ -140,7 +140,7 @@ func (m *machine) rejoinHere(ctx context.Context, from task.NodeID, q transport.
 		n := s.Node(from)
 		switch {
 		case n == nil || n.Gone != "":
-			err = task.NewProblem(task.ErrNotAllowed, "only a member can come back as a new one", "Join by a token: lanjobs token create")
+			err = task.NewProblem(task.ErrNotAllowed, "only a member can come back as a new one", "Join anew: lanjobs join MACHINE --replace")
 		case s.Node(q.Info.ID) != nil:
 			err = task.NewProblem(task.ErrConflict, fmt.Sprintf("node %s is known already", q.Info.ID), "")
 		default:

@@ -136,7 +136,7 @@ func (m *machine) removedProblem(by task.NodeID) *task.Problem {
 	}
 	return task.NewProblem(task.ErrNotAllowed,
 		fmt.Sprintf("This machine was removed from %q%s. What ran here is stopped, and nothing of it counts any more.", m.identity.Cluster.Name, says),
-		"To come back as a new member: lanjobs join MACHINE --replace, with a token of lanjobs token create")
+		"To come back as a new member: lanjobs join MACHINE --replace")
 }
 
 // outError is trouble.problem as an error that may be nil.

@@ -143,7 +143,8 @@ func (m *machine) openWire() (*wire, error) {
 			return transport.About{Name: i.Name, Version: i.Version, Level: i.Level, Voter: i.Voter}
 		},
 		Listen: addr, UDP: udp, Streams: transport.NewGossipStreams(w.mux, w.dialer), Book: w.book,
-		Seeds: func() []string { return m.settings.Seeds }, Gone: m.removed, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
+		Announce: m.announcement,
+		Seeds:    func() []string { return m.settings.Seeds }, Gone: m.removed, Interfaces: transport.SystemInterfaces, Toward: transport.LocalToward,
 		Changed: func(id task.NodeID, alive bool) {
 			w.saw(id, alive, m.clock.Awake())
 			m.core.lookAtSeats() // gossip runs after everything is built
@@ -151,6 +152,15 @@ func (m *machine) openWire() (*wire, error) {
 		Clock: m.clock, Log: m.log,
 	})
 	return w, nil
+}
+
+// announcement is what a machine that looks for a cluster is told of this one: nothing if it takes no part in its cluster any more.
+func (m *machine) announcement() transport.Announcement {
+	a := transport.Announcement{Cluster: m.identity.Cluster.Name, Node: m.identity.Name, Version: m.cfg.Version}
+	if f, err := m.identity.Cluster.Fingerprint(); err == nil && m.trouble.problem() == nil {
+		a.CA = f.ShortCA()
+	}
+	return a
 }
 
 // start serves the port.
@@ -167,7 +177,7 @@ func (w *wire) start(part func(func(context.Context) error), m *machine) {
 		m.api.ServeHTTP(rw, r)
 	})
 	part(func(ctx context.Context) error {
-		return transport.Serve(ctx, w.mux, transport.Services{Calls: m.core, API: members, Join: transport.JoinHandler(m.admit), Clock: m.clock, Log: m.log})
+		return transport.Serve(ctx, w.mux, transport.Services{Calls: m.core, API: members, Join: transport.JoinHandler(m.admit), Pair: transport.PairHandler(m.pair), Clock: m.clock, Log: m.log})
 	})
 }
 

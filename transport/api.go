@@ -48,12 +48,17 @@ import (
 //	POST   /v1/tokens                          TokenBody; TokenView with the token itself, this once
 //	GET    /v1/tokens                          task.List[TokenView]
 //	DELETE /v1/tokens/{id}                     withdraw one
+//	GET    /v1/pairings                        task.List[PairingView]: machines that wait to be let in; the leader knows
+//	POST   /v1/pairings                        PairCodeBody: the machine that has proven to have this code, as PairingView with its id, or 403
+//	POST   /v1/pairings/{id}/approve           PairDecision: let it in; PairingView
+//	DELETE /v1/pairings/{id}                   send it away
 //	POST   /v1/init                            InitBody; InitView: a this-machine-only node becomes the first of a cluster
 //	POST   /v1/leave                           LeaveBody
 //	POST   /v1/doctor                          DoctorBody: checks of machines and their network, of this one by default; task.List[task.DoctorView]
 //	GET    /v1/process                         ProcessView
 //	POST   /v1/process/stop                    this node ends in order: work is given back; ProcessView
 //	POST   /v1/join                            on the cluster port, without a client certificate: see join.go
+//	POST   /v1/pair                            likewise: see pair.go
 //	GET    /healthz                            the process lives; for anybody
 //	GET    /readyz                             this member knows a leader; for anybody
 //
@@ -197,4 +202,27 @@ type DoctorBody struct {
 type LogProblem struct {
 	task.Problem
 	Tail string `json:"tail,omitempty"`
+}
+
+// PairCodeBody brings a code that a person has typed.
+type PairCodeBody struct {
+	Code string `json:"code"` // see ParsePairCode
+}
+
+// PairDecision lets a machine in.
+type PairDecision struct {
+	Worker bool `json:"worker"` // it never becomes a voter, whatever it asked for
+}
+
+// PairingView is a machine that waits to be let in. Its code is known to it alone.
+type PairingView struct {
+	ID           string      `json:"id,omitempty"` // once its code was typed: for approve
+	Node         task.NodeID `json:"node_id"`
+	Name         string      `json:"name"`
+	OS           string      `json:"os"`
+	Arch         string      `json:"arch"`
+	Version      string      `json:"version"`
+	Address      string      `json:"address"`
+	AskedSeconds float64     `json:"asked_seconds"` // since it asked
+	Worker       bool        `json:"worker"`        // it wants to run jobs only
 }

@@ -18,19 +18,21 @@ import (
 // anywhere.
 type Gossip struct {
 	GossipConfig
-	sockets *gossipSockets
-	inbox   *gossipInbox
-	wake    chan struct{}
-	joins   sync.WaitGroup
+	sockets   *gossipSockets
+	inbox     *gossipInbox
+	wake      chan struct{}
+	questions chan question
+	joins     sync.WaitGroup
 
 	rejoin    time.Duration
 	probe     time.Duration
 	suspicion int
 
 	// Owned by Run.
-	list   *memberlist.Memberlist // nil = no network yet
-	heard  gossipHeard
-	beacon gossipBeacon
+	list    *memberlist.Memberlist // nil = no network yet
+	heard   gossipHeard
+	beacon  gossipBeacon
+	answers answerPace
 
 	mu         sync.Mutex
 	echoes     *memberlist.Memberlist // list, for Echo
@@ -50,6 +52,7 @@ func NewGossip(cfg GossipConfig) *Gossip {
 		sockets:      &gossipSockets{udp: cfg.UDP, streams: cfg.Streams, clock: cfg.Clock},
 		inbox:        newGossipInbox(),
 		wake:         make(chan struct{}, 1),
+		questions:    make(chan question, questionQueue),
 		rejoin:       rejoinInterval,
 		probe:        probeInterval,
 		suspicion:    suspicionMult,
@@ -66,7 +69,7 @@ func (g *Gossip) Run(ctx context.Context) error {
 	}
 	g.beacon = gossipBeacon{seal: seal, heard: make(chan beacon, beaconQueue), timer: g.Clock.NewTimer(beaconSome), answered: map[task.NodeID]time.Duration{}}
 	g.beacon.timer.Stop() // until there is a reason
-	g.sockets.start(g.beacon.take)
+	g.sockets.start(g.beacon.take, g.heed)
 	check := g.Clock.NewTimer(checkInterval)
 	rejoin := g.Clock.NewTimer(spread(g.rejoin))
 	defer func() {
@@ -97,6 +100,8 @@ func (g *Gossip) Run(ctx context.Context) error {
 			g.sendBeacon()
 		case said := <-g.beacon.heard:
 			g.answer(said)
+		case q := <-g.questions:
+			g.tell(q)
 		case <-g.wake:
 			g.refresh()
 			g.join(true)

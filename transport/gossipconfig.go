@@ -49,6 +49,8 @@ type GossipConfig struct {
 	Seeds func() []string
 	// Gone tells whether a node was removed from the cluster: it is forgotten, and neither called nor heard. nil = none was.
 	Gone func(id task.NodeID) bool
+	// Announce is what machines of the local network that look for a cluster are told; the port is added. nil, or one without a CA: nothing.
+	Announce func() Announcement
 	// Interfaces and Toward look at this machine: SystemInterfaces, LocalToward.
 	Interfaces func() ([]Interface, error)
 	Toward     func(peer netip.AddrPort) (netip.Addr, bool)

@@ -33,14 +33,15 @@ type gossipSockets struct {
 	clock   task.Clock
 	wg      sync.WaitGroup
 	done    chan struct{}
-	beacon  func(packet []byte) // takes beacons; it keeps nothing of packet
+	beacon  func(packet []byte)                // takes beacons; it keeps nothing of packet
+	asked   func(packet []byte, from net.Addr) // takes the questions of machines that look for a cluster; likewise
 
 	mu  sync.Mutex
 	now *gossipWire // nil = what arrives is dropped
 }
 
-func (s *gossipSockets) start(beacon func([]byte)) {
-	s.done, s.beacon = make(chan struct{}), beacon
+func (s *gossipSockets) start(beacon func([]byte), asked func([]byte, net.Addr)) {
+	s.done, s.beacon, s.asked = make(chan struct{}), beacon, asked
 	s.wg.Go(s.readPackets)
 	s.wg.Go(s.acceptStreams)
 }
@@ -93,6 +94,10 @@ func (s *gossipSockets) readPackets() {
 		}
 		if isBeacon(buf[:n]) {
 			s.beacon(buf[:n])
+			continue
+		}
+		if isQuestion(buf[:n]) {
+			s.asked(buf[:n], from)
 			continue
 		}
 		if w := s.current(); w != nil && n > 0 {

@@ -260,6 +260,7 @@ func TestPeerIsReadAsTyped(t *testing.T) {
 	for peer, want := range map[string]string{
 		"mini-1": "mini-1:7420", "mini-1.local:99": "mini-1.local:99", "192.168.1.5": "192.168.1.5:7420", "192.168.1.5:7": "192.168.1.5:7",
 		"fd00::1": "[fd00::1]:7420", "[fd00::1]": "[fd00::1]:7420", "[fd00::1]:80": "[fd00::1]:80", "fe80::1%eth0": "[fe80::1%eth0]:7420",
+		"[fe80::1%eth0]:80": "[fe80::1%eth0]:80",
 	} {
 		if _, addr, err := transport.PeerAddr(peer); err != nil || addr != want {
 			t.Errorf("%q: %s, %v; want %s", peer, addr, err, want)

@@ -53,13 +53,13 @@ func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := cfg.reach(ctx, host, addr, token)
+	conn, err := cfg.reach(ctx, host, addr, func(chain []*x509.Certificate) error { return pinned(chain, token, host) })
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	reply, err := cfg.ask(ctx, conn, addr, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs})
-	if err != nil {
+	reply := &JoinReply{}
+	if err := cfg.ask(ctx, conn, addr, pathJoin, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs}, reply); err != nil {
 		return nil, err
 	}
 	return reply, cfg.check(reply, token)
@@ -68,10 +68,10 @@ func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 // peerAddr reads HOST[:PORT].
 func peerAddr(peer string) (host, addr string, err error) {
 	host, port := peer, strconv.Itoa(DefaultPort)
-	if ip, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil {
-		host = ip.String() // also IPv6 without a port, with or without brackets
-	} else if h, p, err := net.SplitHostPort(peer); err == nil {
+	if h, p, err := net.SplitHostPort(peer); err == nil { // first: a zone may hold whatever follows it
 		host, port = h, p
+	} else if ip, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil {
+		host = ip.String() // also IPv6 without a port, with or without brackets
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if host == "" || strings.ContainsAny(host, "/ @") || err != nil || n == 0 {
@@ -80,8 +80,8 @@ func peerAddr(peer string) (host, addr string, err error) {
 	return host, net.JoinHostPort(host, port), nil
 }
 
-// reach connects and has the other side prove that it belongs to the token's cluster. Nothing is sent before.
-func (cfg JoinConfig) reach(ctx context.Context, host, addr string, token JoinToken) (net.Conn, error) {
+// reach connects and has the other side prove that it belongs to a cluster that prove accepts. Nothing is sent before.
+func (cfg JoinConfig) reach(ctx context.Context, host, addr string, prove func(chain []*x509.Certificate) error) (net.Conn, error) {
 	ctx, cancel := WithTimeout(ctx, cfg.Clock, HandshakeTimeout)
 	defer cancel()
 	raw, err := cfg.Net(ctx, addr)
@@ -97,7 +97,7 @@ func (cfg JoinConfig) reach(ctx context.Context, host, addr string, token JoinTo
 		// Neither names nor dates are verified, see Trust; VerifyConnection verifies who it is.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
-			return pinned(s.PeerCertificates, token, host)
+			return prove(s.PeerCertificates)
 		},
 	})
 	err = conn.Handshake()
@@ -119,41 +119,57 @@ func (cfg JoinConfig) reach(ctx context.Context, host, addr string, token JoinTo
 
 // pinned checks that a node of a cluster presents its certificate, and behind it that of the authority which the token names.
 func pinned(chain []*x509.Certificate, token JoinToken, host string) error {
-	if len(chain) < 2 {
-		return notLanjobs(host, "no certificate of a cluster")
-	}
-	leaf, ca := chain[0], chain[1]
-	cluster, _, err := nodeOf(leaf)
+	ca, err := clusterOf(chain, host)
 	if err != nil {
-		return notLanjobs(host, "no certificate of a cluster")
+		return err
 	}
 	if f := fingerprint(ca); !token.Matches(f) {
 		return task.NewProblem(task.ErrNotAllowed,
 			fmt.Sprintf("%s is not the cluster this token was made for (token: CA %s…, %s: CA %s…).", host, groups(token.Pin[:4]), host, groups(f[:4])),
 			"Nothing was sent. Make a new one on a member: lanjobs token create")
 	}
-	// The authority's certificate is no secret: whoever shows it must also hold a key that it signed for.
+	return ownedBy(chain[0], ca, host)
+}
+
+// clusterOf takes the authority's certificate out of what a node of a cluster presents; nothing is believed yet.
+func clusterOf(chain []*x509.Certificate, host string) (*x509.Certificate, error) {
+	if len(chain) < 2 {
+		return nil, notLanjobs(host, "no certificate of a cluster")
+	}
+	if _, _, err := nodeOf(chain[0]); err != nil {
+		return nil, notLanjobs(host, "no certificate of a cluster")
+	}
+	return chain[1], nil
+}
+
+// ownedBy: the authority's certificate is no secret: whoever shows it must also hold a key that it signed for.
+func ownedBy(leaf, ca *x509.Certificate, host string) error {
+	cluster, _, err := nodeOf(leaf)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
-	if err := signedBy(leaf, roots); err != nil || len(ca.URIs) != 1 || ca.URIs[0].Host != cluster {
+	if err == nil {
+		err = signedBy(leaf, roots)
+	}
+	if err != nil || len(ca.URIs) != 1 || ca.URIs[0].Host != cluster {
 		return task.NewProblem(task.ErrNotAllowed,
-			fmt.Sprintf("%s shows the authority of this token's cluster, but was not signed by it.", host),
+			fmt.Sprintf("%s shows the authority of a cluster, but was not signed by it.", host),
 			"Nothing was sent. Somebody may be altering the traffic: try another member, or another network")
 	}
 	return nil
 }
 
-// ask sends the request over the proven connection.
-func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr string, request JoinRequest) (*JoinReply, error) {
+// ask sends a request over the proven connection and reads the answer to it into reply.
+func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr, path string, request, reply any) error {
 	ctx, cancel := WithTimeout(ctx, cfg.Clock, joinTimeout)
 	defer cancel()
 	body, err := json.Marshal(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+pathJoin, bytes.NewReader(body))
+	// Not the address: one with a zone is no part of a URL, and the connection is there already.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://member"+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	once := &http.Transport{
@@ -163,21 +179,20 @@ func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr string, reque
 	}
 	resp, err := once.RoundTrip(req)
 	if err != nil {
-		return nil, cfg.unanswered(ctx, addr, err)
+		return cfg.unanswered(ctx, addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, ReadProblem(resp)
+		return ReadProblem(resp)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBytes))
 	if err != nil {
-		return nil, cfg.unanswered(ctx, addr, err)
+		return cfg.unanswered(ctx, addr, err)
 	}
-	reply := &JoinReply{}
 	if err := json.Unmarshal(text, reply); err != nil {
-		return nil, notLanjobs(addr, "the answer is no JSON")
+		return notLanjobs(addr, "the answer is no JSON")
 	}
-	return reply, nil
+	return nil
 }
 
 // check makes sure that what came back fits this machine and the token: the node that answered is a member, but may be broken.

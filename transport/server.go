@@ -44,6 +44,7 @@ type Services struct {
 	Calls Handler      // of other nodes
 	API   http.Handler // of api.go, for those with a certificate; PeerFrom tells who. /healthz for all
 	Join  http.Handler // POST /v1/join, for all; see JoinHandler. nil = nobody can join here
+	Pair  http.Handler // POST /v1/pair, for all; see PairHandler. nil = likewise
 	Clock task.Clock
 	Log   *slog.Logger
 }
@@ -139,6 +140,9 @@ func webGate(s Services) http.Handler {
 	mux := http.NewServeMux()
 	if s.Join != nil {
 		mux.Handle(pathJoin, impatient(s.Clock, s.Join))
+	}
+	if s.Pair != nil {
+		mux.Handle(pathPair, impatient(s.Clock, s.Pair))
 	}
 	mux.Handle(pathHealth, impatient(s.Clock, s.API))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -96,6 +96,10 @@ func (a *API) routes() []route {
 		{pattern: "POST /v1/tokens", where: commit, body: maxBody, handle: a.createToken},
 		{pattern: "GET /v1/tokens", where: fresh, params: "limit after", handle: a.listTokens},
 		{pattern: "DELETE /v1/tokens/{id}", where: commit, handle: a.removeToken},
+		{pattern: "GET /v1/pairings", where: commit, handle: a.listPairings}, // in the leader's memory only
+		{pattern: "POST /v1/pairings", where: commit, body: maxBody, handle: a.checkCode},
+		{pattern: "POST /v1/pairings/{id}/approve", where: commit, body: maxBody, handle: a.approvePairing},
+		{pattern: "DELETE /v1/pairings/{id}", where: commit, handle: a.refusePairing},
 		{pattern: "POST /v1/init", where: here, body: maxBody, handle: a.initCluster},
 		{pattern: "POST /v1/leave", where: here, body: maxBody, handle: a.leave},
 		{pattern: "POST /v1/doctor", where: here, body: maxBody, long: true, handle: a.doctor},

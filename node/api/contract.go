@@ -90,6 +90,15 @@ type Machine interface {
 	Leave(ctx context.Context, b transport.LeaveBody, by string) error
 }
 
+// Pairing is the leader's list of machines that wait to be let in by their code.
+type Pairing interface {
+	Waiting() []transport.PairingView
+	// Check compares a code with those of the waiting machines; one that has proven to have it comes back with an id.
+	Check(ctx context.Context, code transport.PairCode, id task.RequestID) (*transport.PairingView, error)
+	Approve(ctx context.Context, pairing string, worker bool, by string) (*transport.PairingView, error)
+	Refuse(pairing, by string) error
+}
+
 // Config is what an API is built from.
 type Config struct {
 	Self    task.NodeID
@@ -103,6 +112,7 @@ type Config struct {
 	Machine Machine
 	Doctor  Doctor          // nil = no checks
 	Process Process         // nil = the node lives in another program
+	Pairing Pairing         // nil: this machine is no cluster
 	Notices func() []string // what status says about this machine itself; may be nil
 	Audit   Audit           // nil where Standing.Copy is false
 	// NewID makes a request id for a write that has none: random, different at every call.

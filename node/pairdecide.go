@@ -1,0 +1,121 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// Waiting lists who waits, the longest first.
+func (d *pairDesk) Waiting() []transport.PairingView {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forget()
+	return d.views()
+}
+
+func (d *pairDesk) views() []transport.PairingView {
+	out := []transport.PairingView{}
+	for _, a := range d.line() {
+		if a.open() {
+			out = append(out, a.view(d.clock.Awake()))
+		}
+	}
+	return out
+}
+
+// line is who waits, in the order in which they came.
+func (d *pairDesk) line() []*applicant {
+	all := make([]*applicant, 0, len(d.waiting))
+	for _, a := range d.waiting {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(a, b *applicant) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.request.ID, b.request.ID))
+	})
+	return all
+}
+
+// find gives the machine that a person was asked about.
+func (d *pairDesk) find(pairing string) (*applicant, error) {
+	d.forget()
+	for _, a := range d.waiting {
+		if a.pairing == pairing && pairing != "" {
+			return a, nil
+		}
+	}
+	return nil, task.NewProblem(task.ErrNotFound, "this machine waits no longer, or the leader has changed meanwhile.", "If it still shows its code: lanjobs approve CODE")
+}
+
+// Approve lets in the machine whose code was typed. A repeat is harmless.
+func (d *pairDesk) Approve(ctx context.Context, pairing string, worker bool, by string) (*transport.PairingView, error) {
+	name, ca, err := d.cluster()
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a, err := d.find(pairing)
+	if err != nil {
+		return nil, err
+	}
+	if a.state == transport.PairConfirmed {
+		if err := d.grant(ctx, a, name, ca, worker, by); err != nil {
+			return nil, err
+		}
+	}
+	if a.state != transport.PairApproved {
+		return nil, task.NewProblem(task.ErrConflict, a.claim.Name+" was refused meanwhile.", "")
+	}
+	v := a.view(d.clock.Awake())
+	return &v, nil
+}
+
+// grant makes a token for one machine and seals it for it. mu is released while the token is committed.
+func (d *pairDesk) grant(ctx context.Context, a *applicant, name string, ca transport.Fingerprint, worker bool, by string) error {
+	keys := a.keys
+	token := transport.NewJoinToken(ca)
+	c := &fsm.CreateToken{ID: "p" + randomHex(4), Hash: transport.HashSecret(token.Secret), TTL: task.MillisOf(pairTokenTTL), Uses: 1, Worker: worker, By: by}
+	d.mu.Unlock()
+	r, err := d.propose(ctx, c)
+	d.mu.Lock()
+	if err == nil && r.Err != nil {
+		err = r.Err
+	}
+	if err != nil {
+		return err
+	}
+	if a.state != transport.PairConfirmed || a.keys != keys {
+		return nil // decided meanwhile, in another way or by the same request sent twice
+	}
+	if a.sealed, err = (transport.PairGrant{Token: token.String(), By: by, Cluster: name}).Seal(keys); err != nil {
+		return err
+	}
+	d.decide(a, transport.PairApproved, by)
+	return nil
+}
+
+// Refuse sends the machine away whose code was typed.
+func (d *pairDesk) Refuse(pairing, by string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a, err := d.find(pairing)
+	if err != nil {
+		return err
+	}
+	if a.state == transport.PairApproved {
+		return task.NewProblem(task.ErrConflict, a.claim.Name+" was let in meanwhile.", "Remove it: lanjobs node rm "+a.claim.Name)
+	}
+	d.decide(a, transport.PairRefused, by)
+	return nil
+}
+
+func (d *pairDesk) decide(a *applicant, s transport.PairState, by string) {
+	a.state, a.by, a.decided = s, by, d.clock.Awake()
+	a.change()
+	d.log.Info("a waiting machine was decided on", "name", a.claim.Name, "remote", a.remote, "decision", string(s), "by", by)
+}

@@ -1,0 +1,221 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"lanjobs/task"
+	"lanjobs/transport/pake"
+)
+
+// Pairing lets a machine in by a code that it shows and a person types on any member. The machine asks a member again and again,
+// each question held for a while; the member passes it on to the leader, which keeps who waits in memory only. Every question
+// carries all that a leader must know, so a new leader goes on where the old one was, for the price of a moment. When a code
+// is typed, the leader answers each waiting machine with one exchange of package pake; the one that proves to have the code is
+// shown to the person, and when that one says yes it gets a join token under the exchange's key. From there on it joins by
+// token, like any other.
+//
+// POST /v1/pair takes a PairRequest from anybody and gives a PairReply.
+const (
+	pathPair     = "/v1/pair"
+	pairProtocol = "lanjobs pairing/1"
+	sealGrant    = "join token"
+)
+
+// Limits of pairing.
+const (
+	// PairLast is how long a machine waits under its code.
+	PairLast = 10 * time.Minute
+	// PairHold is how long the leader holds a question at most.
+	PairHold = 5 * time.Second
+	// MaxPairTries is how many typed codes are compared with one code, then its machine shows another. Each costs a guess that
+	// is right with a chance of 2^-40, also when another waiting machine is meant.
+	MaxPairTries = 12
+	maxPairCodes = 3
+	maxPairText  = 40 // of what a stranger says of itself
+)
+
+// PairClaim is what a machine says of itself. It is shown to a person, and proven by the exchange to come from whoever has the
+// code.
+type PairClaim struct {
+	Node    task.NodeID `json:"node"`
+	Name    string      `json:"name"`
+	OS      string      `json:"os"`
+	Arch    string      `json:"arch"`
+	Version string      `json:"version"`
+	Worker  bool        `json:"worker,omitempty"` // it wants to run jobs only
+}
+
+// Check refuses what could mislead on a screen; the error is a *task.Problem.
+func (c PairClaim) Check() error {
+	for _, text := range []string{c.OS, c.Arch, c.Version} {
+		if text == "" || len(text) > maxPairText || strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) || r == ' ' }) {
+			return task.NewProblem(task.ErrInvalid, "not a request to pair: "+fmt.Sprintf("%q", shorten(text)), "")
+		}
+	}
+	if _, err := uuid.Parse(string(c.Node)); err != nil {
+		return task.NewProblem(task.ErrInvalid, "not a request to pair: no node", "")
+	}
+	return nil
+}
+
+// PairRequest asks to be let in, or goes on asking.
+type PairRequest struct {
+	ID    string `json:"id"`    // of this wait: random, made by the machine
+	Claim []byte `json:"claim"` // a PairClaim in JSON: the very bytes count
+	CSR   string `json:"csr"`   // PEM; its key is the one that is let in
+	// Round counts the exchanges under this ID, Share is the machine's message of the newest one, Proof its answer to the challenge.
+	Round  int    `json:"round"`
+	Share  []byte `json:"share"`
+	Proof  []byte `json:"proof,omitempty"`
+	GiveUp bool   `json:"give_up,omitempty"` // it waits no longer
+}
+
+// PairState is how a request to pair stands.
+type PairState string
+
+// The states.
+const (
+	PairWaiting   PairState = "waiting"   // nobody has typed its code
+	PairChallenge PairState = "challenge" // a code was typed: Share and Proof are the leader's side of the round's exchange
+	PairAgain     PairState = "again"     // this round was used, or is not known here: begin another
+	PairConfirmed PairState = "confirmed" // its code was typed; a person is being asked
+	PairApproved  PairState = "approved"  // Sealed is a PairGrant
+	PairRefused   PairState = "refused"
+)
+
+// PairReply answers a PairRequest.
+type PairReply struct {
+	State   PairState `json:"state"`
+	Round   int       `json:"round"`
+	Share   []byte    `json:"share,omitempty"`
+	Proof   []byte    `json:"proof,omitempty"`
+	Sealed  []byte    `json:"sealed,omitempty"`
+	By      string    `json:"by,omitempty"`      // who decided
+	Cluster string    `json:"cluster,omitempty"` // its name
+	// Wrong counts the codes that were typed while this machine waited and that no waiting machine has.
+	Wrong int `json:"wrong,omitempty"`
+}
+
+// PairRelay is a PairRequest that a member passes on to the leader.
+type PairRelay struct {
+	Request PairRequest
+	Remote  string // where the machine asks from
+}
+
+// MethodPair goes to the leader, with a PairRelay.
+const MethodPair Method = "pair"
+
+// terms are the exchange's, as one side sees them: the joiner takes the authority from TLS, the leader from its own ledger.
+func (r *PairRequest) terms(code PairCode, authority Fingerprint) (pake.Terms, error) {
+	key, err := CSRKeyHash(r.CSR)
+	if err != nil {
+		return pake.Terms{}, err
+	}
+	return pake.Terms{Code: []byte(code), Channel: pake.Channel(pairProtocol, key, authority[:]), Session: fmt.Appendf(nil, "%s/%d", r.ID, r.Round)}, nil
+}
+
+// Answer is the leader's side of an exchange under a code that somebody typed. The keys count once the machine's proof was
+// checked by them.
+func (r *PairRequest) Answer(code PairCode, authority Fingerprint) (share []byte, keys *pake.Keys, err error) {
+	t, err := r.terms(code, authority)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pake.Answer(t, r.Share, r.Claim)
+}
+
+// PairGrant is what an approved machine gets, sealed.
+type PairGrant struct {
+	Token   string `json:"token"` // for Join, good for a few minutes
+	By      string `json:"by"`    // who approved
+	Cluster string `json:"cluster"`
+}
+
+// Seal encrypts it for the machine that has proven to have the code.
+func (g PairGrant) Seal(keys *pake.Keys) ([]byte, error) {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Seal(text, sealGrant), nil
+}
+
+func openGrant(keys *pake.Keys, sealed []byte) (*PairGrant, error) {
+	text, err := keys.Open(sealed, sealGrant)
+	if err != nil {
+		return nil, err
+	}
+	g := &PairGrant{}
+	return g, json.Unmarshal(text, g)
+}
+
+// ReadClaim reads and checks a request's claim.
+func (r *PairRequest) ReadClaim() (PairClaim, error) {
+	var c PairClaim
+	if err := json.Unmarshal(r.Claim, &c); err != nil {
+		return c, task.NewProblem(task.ErrInvalid, "not a request to pair: no claim", "")
+	}
+	return c, c.Check()
+}
+
+// check refuses what is no request to pair, before it costs anything.
+func (r *PairRequest) check() error {
+	if len(r.ID) < 16 || len(r.ID) > 64 || len(r.Share) != pake.ShareBytes && !r.GiveUp || r.Round < 0 {
+		return errors.New("no id or no share")
+	}
+	return nil
+}
+
+// PairHandler answers POST /v1/pair. ask passes a request on to the leader; remoteAddr is where it came from.
+func PairHandler(ask func(ctx context.Context, r PairRequest, remoteAddr string) (PairReply, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := readPair(w, r)
+		if err != nil {
+			WriteProblem(w, err)
+			return
+		}
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			host = r.RemoteAddr
+		}
+		reply, err := ask(r.Context(), request, host)
+		if err != nil {
+			WriteProblem(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(reply)
+	})
+}
+
+func readPair(w http.ResponseWriter, r *http.Request) (PairRequest, error) {
+	var request PairRequest
+	if r.Method != http.MethodPost {
+		return request, task.NewProblem(task.ErrInvalid, "pairing is a POST.", "")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPairBytes))
+	if err == nil {
+		err = json.Unmarshal(body, &request)
+	}
+	if err == nil {
+		err = request.check()
+	}
+	if err != nil {
+		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("not a request to pair: %v", err), "")
+	}
+	return request, nil
+}
+
+// maxPairBytes bounds a question; it is a few hundred bytes.
+const maxPairBytes = 16 << 10
