@@ -41,6 +41,7 @@ type call struct {
 	after []string // what stood after "--", of a command with line
 	dash  bool     // "--" was there
 	flags *urfave.Context
+	onWay *way // see theWay
 }
 
 // runFunc does what a parsed command line asks. Tests put their own in its place.

@@ -23,7 +23,7 @@ func joinRow() *command {
 		takes: takesNode | takesOutput,
 		long: `PEER is any member: a host name or an address, with :PORT if it is not the usual one. The token comes from
 "lanjobs token create" on a member. --token shows it in the list of processes of this machine; --token-file does not.`,
-		flags: []urfave.Flag{
+		flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "token-file", Usage: "read the token from `FILE`, - = standard input"},
 			&urfave.StringFlag{Name: "token", Usage: "the `TOKEN` itself"},
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
@@ -32,7 +32,7 @@ func joinRow() *command {
 			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
 			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
 			&urfave.BoolFlag{Name: "replace", Usage: "put the data of the node here aside, even of another cluster"},
-		},
+		}, ruleFlags()...),
 		run: runJoin,
 	}
 }
@@ -56,7 +56,7 @@ func runJoin(ctx context.Context, c *call) error {
 	if token == "" {
 		return noToken(c.path, c.args[0])
 	}
-	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")}
+	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label"), rules: c.rules()}
 	cfg, err := c.nodeConfig(f)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ Then here: lanjobs join %s --token-file -      and paste the token`, peer))
 // it was let in.
 func (c *call) makeRoom(ctx context.Context, peer string) error {
 	replace := c.flags.Bool("replace")
-	cl, v, err := c.connect(ctx)
+	cl, v, err := c.connectHere(ctx)
 	if errors.Is(err, transport.ErrNoNode) {
 		cluster, exists := nodeHere(c.dataDir())
 		switch {
@@ -180,7 +180,7 @@ func belongs(cluster string, todo int, peer string) error {
 
 // untilMember waits until the cluster counts this machine in.
 func (c *call) untilMember(ctx context.Context, v *task.ClusterView) (*task.ClusterView, error) {
-	cl := c.client()
+	cl := c.clientHere()
 	cl.slow = nil
 	for start := c.clock.Awake(); ; {
 		for _, n := range v.Nodes {

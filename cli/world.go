@@ -34,6 +34,9 @@ type world struct {
 	clock          task.Clock
 	nodes          nodes
 	door           func(socket string) http.RoundTripper // to the API of the node behind a socket
+	configDir      func() (string, error)                // this person's folder of settings
+	access         func(*transport.Access) (http.RoundTripper, error)
+	logIn          func(context.Context, transport.LoginConfig) (*transport.Access, error)
 	launch         launcher
 	lock           func(file string) (unlock func(), free bool, err error)
 	again          <-chan struct{} // closed at the second Ctrl-C
@@ -59,8 +62,13 @@ func system(version string) *world {
 		clock:   runner.SystemClock(),
 		nodes:   packageNode(),
 		door:    transport.SocketDoor,
-		launch:  launchDetached,
-		lock:    lockFile,
+
+		configDir: os.UserConfigDir, logIn: transport.Login,
+		launch: launchDetached,
+		lock:   lockFile,
+	}
+	w.access = func(a *transport.Access) (http.RoundTripper, error) {
+		return transport.AccessDoor(a, transport.DialTCP, w.clock)
 	}
 	w.dir, _ = os.Getwd()
 	w.exe, _ = os.Executable()

@@ -73,7 +73,11 @@ func foundCluster(cfg Config, store *localStore, identity *transport.Identity, n
 	if err := identity.Adopt(info, cert); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen}), ca.Save(cfg.DataDir)); err != nil {
+	old, err := store.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen, Rules: cfg.Rules.over(old.Rules)}), ca.Save(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	if err := identity.Save(cfg.DataDir); err != nil {
@@ -123,6 +127,11 @@ func JoinCluster(ctx context.Context, cfg Config, peer, token string, worker boo
 	if err := identity.Adopt(reply.Cluster, reply.Cert); err != nil {
 		return "", err
 	}
+	kept, err := keptRules(cfg.DataDir) // what the owner lets the cluster do is a matter of the machine, whichever cluster that is
+	if err != nil {
+		return "", err
+	}
+	cfg.Rules = cfg.Rules.over(kept)
 	if err := setAside(cfg.DataDir); err != nil {
 		return "", err
 	}
@@ -139,7 +148,7 @@ func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinRep
 		return err
 	}
 	defer store.Close()
-	s := Settings{Listen: cfg.Listen, Worker: worker}
+	s := Settings{Listen: cfg.Listen, Worker: worker, Rules: cfg.Rules}
 	for _, m := range reply.Members {
 		s.Seeds = append(s.Seeds, m.Addrs...)
 		if err := (bookStore{store}).Save(m.ID, transport.Peer{Addrs: m.Addrs, Name: m.Name}); err != nil {

@@ -49,6 +49,12 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 			return nil, err
 		}
 		return l.m.rejoinHere(ctx, from, q)
+	case transport.MethodLogin:
+		var q transport.LoginRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.loginHere(ctx, q)
 	}
 	var q transport.JoinRequest
 	if err := transport.Decode(body, &q); err != nil {

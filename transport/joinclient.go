@@ -58,8 +58,8 @@ func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	reply, err := cfg.ask(ctx, conn, addr, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs})
-	if err != nil {
+	reply := &JoinReply{}
+	if err := cfg.ask(ctx, conn, addr, pathJoin, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs}, reply); err != nil {
 		return nil, err
 	}
 	return reply, cfg.check(reply, token)
@@ -143,17 +143,17 @@ func pinned(chain []*x509.Certificate, token JoinToken, host string) error {
 	return nil
 }
 
-// ask sends the request over the proven connection.
-func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr string, request JoinRequest) (*JoinReply, error) {
+// ask posts the request over the proven connection.
+func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr, path string, request, reply any) error {
 	ctx, cancel := WithTimeout(ctx, cfg.Clock, joinTimeout)
 	defer cancel()
 	body, err := json.Marshal(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+pathJoin, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	once := &http.Transport{
@@ -163,21 +163,20 @@ func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr string, reque
 	}
 	resp, err := once.RoundTrip(req)
 	if err != nil {
-		return nil, cfg.unanswered(ctx, addr, err)
+		return cfg.unanswered(ctx, addr, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, ReadProblem(resp)
+		return ReadProblem(resp)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBytes))
 	if err != nil {
-		return nil, cfg.unanswered(ctx, addr, err)
+		return cfg.unanswered(ctx, addr, err)
 	}
-	reply := &JoinReply{}
 	if err := json.Unmarshal(text, reply); err != nil {
-		return nil, notLanjobs(addr, "the answer is no JSON")
+		return notLanjobs(addr, "the answer is no JSON")
 	}
-	return reply, nil
+	return nil
 }
 
 // check makes sure that what came back fits this machine and the token: the node that answered is a member, but may be broken.
