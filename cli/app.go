@@ -43,6 +43,7 @@ type call struct {
 	// byService: startNode had the service manager start the node.
 	byService bool
 	flags     *urfave.Context
+	onWay     *way // see theWay
 }
 
 // runFunc does what a parsed command line asks. Tests put their own in its place.

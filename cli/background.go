@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lanjobs/node"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -31,6 +32,7 @@ type launcher func(exe string, args []string, logFile string) (exited <-chan err
 type serveFlags struct {
 	listen, name string
 	labels       []string
+	rules        node.Rules
 }
 
 func (f serveFlags) args(dataDir string) []string {
@@ -44,7 +46,7 @@ func (f serveFlags) args(dataDir string) []string {
 	for _, l := range f.labels {
 		args = append(args, "--label", l)
 	}
-	return args
+	return append(args, ruleArgs(f.rules)...)
 }
 
 // connectOrStart gives a client to the node here; if none runs, it starts one in the background.
@@ -61,7 +63,7 @@ func (c *call) connectOrStart(ctx context.Context, noStart bool) (*client, error
 		return nil, err
 	}
 	c.saidStarted(v)
-	return c.client(), nil
+	return c.clientHere(), nil
 }
 
 func (c *call) saidStarted(v *task.ClusterView) {
@@ -122,7 +124,7 @@ func (c *call) startNode(ctx context.Context, f serveFlags) (*task.ClusterView, 
 			return nil, fmt.Errorf("start a node: %w", err)
 		}
 	}
-	cl := c.client()
+	cl := c.clientHere()
 	cl.slow = nil
 	for start := c.clock.Awake(); ; {
 		v := &task.ClusterView{}

@@ -25,12 +25,13 @@ const (
 	maxReplyBytes = 256 << 20
 )
 
-// client asks the API of one node, over whatever leads to it.
+// client asks the API of a node, over whatever leads to it.
 type client struct {
 	door  http.RoundTripper
 	clock task.Clock
-	slow  func(string) // told once when an answer takes its time, and why
-	known atomic.Bool  // the node has answered before: when it is away now, it will be back
+	whom  func() string // whom it leads to, for people
+	slow  func(string)  // told once when an answer takes its time, and why
+	known atomic.Bool   // the node has answered before: when it is away now, it will be back
 	told  atomic.Bool
 }
 
@@ -52,8 +53,18 @@ func (c *client) get(ctx context.Context, path string, query url.Values, reply a
 
 // write changes something. It carries one request id through all tries, so that a repeated write happens once.
 func (c *client) write(ctx context.Context, r request, reply any) error {
-	r.id = rand.Text()
+	r.id = newRequestID()
 	return c.patiently(ctx, writePatience, r, reply)
+}
+
+func newRequestID() string { return rand.Text() }
+
+// to names whom it asks.
+func (c *client) to() string {
+	if c.whom == nil {
+		return "the node here"
+	}
+	return c.whom()
 }
 
 // post is a write with a JSON body.
@@ -121,7 +132,7 @@ func (c *client) try(ctx context.Context, r request, reply any) error {
 		err = decodeReply(resp.Body, reply)
 	}
 	if err != nil && ctx.Err() == nil && tryCtx.Err() != nil {
-		return task.NewProblem(task.ErrNoLeader, "no answer from the node here within "+length(limit.Seconds()), "")
+		return task.NewProblem(task.ErrNoLeader, "no answer from "+c.to()+" within "+length(limit.Seconds()), "")
 	}
 	return err
 }
@@ -131,8 +142,8 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (*http
 	return c.send(ctx, request{method: http.MethodGet, path: path, query: query})
 }
 
-// errCut: the node was reached, but the connection broke before the answer was complete.
-var errCut = errors.New("the connection to the node here broke")
+// errCut: a node was reached, but the connection broke before the answer was complete.
+var errCut = errors.New("the connection broke")
 
 // send is transport.APIClient with words of our own for a connection that broke.
 func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
@@ -146,6 +157,9 @@ func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	resp, err := transport.NewAPIClient(c.door).Open(ctx, r.method, target, task.RequestID(r.id), body)
 	_, answered := errors.AsType[*task.Problem](err)
+	if said, ok := errors.AsType[*exitError](err); ok { // which way to go is not clear: nothing was asked
+		return nil, said
+	}
 	switch {
 	case err == nil, answered:
 		c.known.Store(true)
@@ -166,7 +180,7 @@ func (c *client) watchSlow() (quick func()) {
 		defer close(done)
 		select {
 		case <-t.C():
-			c.tell("contacting the node here …")
+			c.tell("contacting " + c.to() + " …")
 		case <-over:
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 //go:embed completion/*
@@ -139,6 +140,15 @@ func (c *call) flagValues(ctx context.Context, f urfave.Flag) []string {
 		return c.liveJobNames(ctx)
 	case "balance":
 		return balances()
+	case "role":
+		return roles
+	case "refuse-queue":
+		return c.liveQueues(ctx)
+	case "cluster":
+		if book, _ := c.logins(false); book != nil {
+			defer book.close()
+			return book.names()
+		}
 	}
 	return nil
 }
@@ -157,6 +167,8 @@ func (c *call) operandValues(ctx context.Context, cmd *command) []string {
 		return c.liveJobs(ctx)
 	case strings.HasPrefix(cmd.operands, "SCHEDULE"):
 		return c.liveSchedules(ctx)
+	case strings.HasPrefix(cmd.operands, "CLIENT"):
+		return liveNames(ctx, c, "/v1/clients", func(k transport.ClientView) string { return k.ID })
 	case strings.HasPrefix(cmd.operands, "QUEUE"):
 		return c.liveQueues(ctx)
 	case strings.HasPrefix(strings.Trim(cmd.operands, "["), "NODE"):

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -18,26 +21,72 @@ func (c *call) dataDir() string {
 	return orElse(c.opt.dataDir, c.nodes.config().DataDir)
 }
 
-// client leads to the node here, whether one runs or not: the first request finds out.
+// client leads to the node here, or where there is none to the cluster of a login: the first request finds out.
 func (c *call) client() *client {
-	cl := &client{door: c.door(transport.SocketPath(c.dataDir())), clock: c.clock}
+	w := c.theWay()
+	return c.clientBy(w, w.whom)
+}
+
+// clientHere leads to the node here and nowhere else.
+func (c *call) clientHere() *client {
+	return c.clientBy(c.door(transport.SocketPath(c.dataDir())), nil)
+}
+
+func (c *call) clientBy(door http.RoundTripper, whom func() string) *client {
+	cl := &client{door: door, clock: c.clock, whom: whom}
 	if c.errTTY && !c.opt.quiet {
 		cl.slow = func(text string) { c.say("%s", text) }
 	}
 	return cl
 }
 
-// connect gives a client to the node here after it has answered, and its status.
+// connect gives a client after it has answered, and the status that it gave. With --cluster the node here must be of that cluster,
+// or there must be a login of that name.
 func (c *call) connect(ctx context.Context) (*client, *task.ClusterView, error) {
-	cl := c.client()
+	cl, v, err := c.reach(ctx, c.client())
+	if err != nil {
+		return nil, nil, err
+	}
+	want := c.opt.cluster
+	if want == "" || want == v.Name || c.onWay.login() != nil {
+		c.noteMembers(v)
+		return cl, v, nil
+	}
+	switch found, err := c.onWay.takeLogin(want); {
+	case err != nil:
+		return nil, nil, err
+	case found:
+		return c.reach(ctx, c.client())
+	}
+	return nil, nil, c.otherCluster(v.Name)
+}
+
+// connectHere is connect for what is about this machine: no login will do.
+func (c *call) connectHere(ctx context.Context) (*client, *task.ClusterView, error) {
+	cl, v, err := c.reach(ctx, c.clientHere())
+	if want := c.opt.cluster; err == nil && want != "" && want != v.Name {
+		return nil, nil, c.otherCluster(v.Name)
+	}
+	return cl, v, err
+}
+
+func (c *call) reach(ctx context.Context, cl *client) (*client, *task.ClusterView, error) {
 	v := &task.ClusterView{}
 	if err := cl.get(ctx, "/v1/status", nil, v); err != nil {
 		return nil, nil, c.explainDoor(err)
 	}
-	if want := c.opt.cluster; want != "" && want != v.Name {
-		return nil, nil, &exitError{code: exitNotFound, detail: fmt.Sprintf("the node here belongs to %s, not to %q.", clusterName(v.Name), want)}
-	}
 	return cl, v, nil
+}
+
+func (c *call) otherCluster(name string) error {
+	e := &exitError{code: exitNotFound, detail: fmt.Sprintf("the node here belongs to %s, not to %q.", clusterName(name), c.opt.cluster)}
+	if book, _ := c.logins(false); book != nil {
+		defer book.close()
+		if names := book.names(); len(names) > 0 {
+			e.hint = "You are logged in to: " + strings.Join(names, ", ")
+		}
+	}
+	return e
 }
 
 // ask is connect for commands that only need the client: they ask for the status only if --cluster wants it checked.
@@ -63,6 +112,8 @@ func (c *call) explainDoor(err error) error {
 		return notYours(ownerOf(c.dataDir()), c.user, c.dataDir())
 	case !errors.Is(err, transport.ErrNoNode):
 		return err
+	case c.opt.cluster != "":
+		return c.noSuchLogin(err)
 	}
 	if _, exists := nodeHere(c.dataDir()); exists {
 		return &exitError{code: exitNoNode, detail: transport.ErrNoNode.Error() + ", but one was: its data is in " + c.dataDir() + ".",
@@ -70,6 +121,21 @@ func (c *call) explainDoor(err error) error {
 	}
 	return err
 }
+
+// noSuchLogin: no node runs here, and none of the logins is that of --cluster.
+func (c *call) noSuchLogin(err error) error {
+	e := &exitError{code: exitNoNode, detail: fmt.Sprintf("no node is running on this machine, and you have no login called %q.", c.opt.cluster), cause: err,
+		hint: "On a member: lanjobs token create --role operator; then here: lanjobs login MACHINE --token-file -"}
+	if book, _ := c.logins(false); book != nil {
+		defer book.close()
+		if names := book.names(); len(names) > 0 {
+			e.hint = "You are logged in to: " + strings.Join(names, ", ")
+		}
+	}
+	return e
+}
+
+func baseName(dir string) string { return filepath.Base(dir) }
 
 // nodeHere tells whether a data folder is that of a node, and which cluster that belongs to: "" = this machine only. One that
 // cannot be read is a node all the same; starting it says what is wrong.

@@ -61,7 +61,7 @@ func commonFlags(t takes) []urfave.Flag {
 		{takesSelector, &urfave.StringFlag{Name: "selector", Aliases: []string{"l"}, EnvVars: env("SELECTOR"), Usage: "only those with these `LABELS`: group=encoders,os!=windows"}},
 		{takesYes, &urfave.BoolFlag{Name: "yes", Aliases: []string{"y"}, EnvVars: env("YES"), Usage: "do not ask"}},
 		{takesDryRun, &urfave.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, EnvVars: env("DRY_RUN"), Usage: "check only, change nothing"}},
-		{takesNode, &urfave.StringFlag{Name: "cluster", EnvVars: env("CLUSTER"), Usage: "refuse if the node here is not of cluster `NAME`"}},
+		{takesNode, &urfave.StringFlag{Name: "cluster", EnvVars: env("CLUSTER"), Usage: "cluster `NAME`: of the node here, else of your login"}},
 		{takesNode | takesDataDir, &urfave.StringFlag{Name: "data-dir", EnvVars: env("DATA_DIR"), Usage: "the node that keeps its data in `DIR`"}},
 		{^takes(0), &urfave.StringFlag{Name: "color", EnvVars: env("COLOR"), Usage: "`WHEN`: auto, always, never"}},
 		{^takes(0), &urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, EnvVars: env("QUIET"), Usage: "no hints and progress"}},

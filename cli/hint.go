@@ -74,8 +74,9 @@ func notYours(owner, user, dataDir string) error {
 	return &exitError{
 		code:   exitNotAllowed,
 		detail: fmt.Sprintf("the node here belongs to user %q; you are %q (socket: permission denied).", owner, user),
-		hint:   fmt.Sprintf("sudo lanjobs status --data-dir %s", dataDir),
-		cause:  transport.ErrSocketPermission,
+		hint: fmt.Sprintf("sudo lanjobs status --data-dir %s   or get your own access: sudo lanjobs login localhost --grant %s --data-dir %s",
+			dataDir, user, dataDir),
+		cause: transport.ErrSocketPermission,
 	}
 }
 

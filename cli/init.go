@@ -26,12 +26,12 @@ func initRow() *command {
 		name: "init", short: "make this machine the first of a cluster", takes: takesNode | takesOutput,
 		long: `Makes the cluster's certificate authority and opens one port, TCP and UDP. A node that runs "this machine only" keeps
 its jobs. From now on machines may ask to join, and come in once somebody here has typed their code: lanjobs approve CODE`,
-		flags: []urfave.Flag{
+		flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "name", Usage: "call the cluster `NAME`", DefaultText: defaultCluster},
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port (all addresses, " + defaultPort + ")"},
 			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
-		},
+		}, ruleFlags()...),
 		run: runInit,
 	}
 }
@@ -45,8 +45,8 @@ func runInit(ctx context.Context, c *call) error {
 	if name != node.CleanName(name) {
 		return usage(c.path, "--name %q: use a-z, 0-9 and -, for example %q.", name, node.CleanName(name))
 	}
-	f := serveFlags{listen: listen, name: c.flags.String("node-name")}
-	cl, v, err := c.connect(ctx)
+	f := serveFlags{listen: listen, name: c.flags.String("node-name"), rules: c.rules()}
+	cl, v, err := c.connectHere(ctx)
 	switch {
 	case err == nil && v.Name != "":
 		return alreadyMember(v)
@@ -70,6 +70,9 @@ func (c *call) initRunning(ctx context.Context, cl *client, name string, f serve
 	}
 	if f.name != "" {
 		return usage(c.path, "the node here has its name already: --node-name is for a fresh start.")
+	}
+	if len(ruleArgs(f.rules)) > 0 {
+		return usage(c.path, "a node runs here already: --refuse-queue, --run-as and --allow-user are for its start (lanjobs serve).")
 	}
 	if f.listen == "" {
 		f.listen = c.nodes.config().Listen

@@ -26,7 +26,7 @@ func joinRow() *command {
 are looked for. This machine shows a code, which somebody types on a member: lanjobs approve CODE. With a token of
 "lanjobs token create" nobody is asked. --token shows it in the list of processes of this machine; --token-file does not.
 With -o json the code comes first, as a PairingCode of its own.`,
-		flags: []urfave.Flag{
+		flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "token-file", Usage: "read the token from `FILE`, - = standard input"},
 			&urfave.StringFlag{Name: "token", Usage: "the `TOKEN` itself"},
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
@@ -35,7 +35,7 @@ With -o json the code comes first, as a PairingCode of its own.`,
 			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
 			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
 			&urfave.BoolFlag{Name: "replace", Usage: "put the data of the node here aside, even of another cluster"},
-		},
+		}, ruleFlags()...),
 		run: runJoin,
 	}
 }
@@ -57,7 +57,7 @@ func runJoin(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")}
+	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label"), rules: c.rules()}
 	cfg, err := c.nodeConfig(f)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (c *call) readToken() (string, error) {
 // data of one that does not run is put aside by the join itself.
 func (c *call) room(ctx context.Context, peer string) (makeRoom func(context.Context) error, err error) {
 	replace := c.flags.Bool("replace")
-	cl, v, err := c.connect(ctx)
+	cl, v, err := c.connectHere(ctx)
 	if errors.Is(err, transport.ErrNoNode) {
 		cluster, exists := nodeHere(c.dataDir())
 		switch {
@@ -200,7 +200,7 @@ func belongs(cluster string, todo int, peer string) error {
 
 // untilMember waits until the cluster counts this machine in.
 func (c *call) untilMember(ctx context.Context, v *task.ClusterView) (*task.ClusterView, error) {
-	cl := c.client()
+	cl := c.clientHere()
 	cl.slow = nil
 	for start := c.clock.Awake(); ; {
 		for _, n := range v.Nodes {

@@ -19,7 +19,7 @@ func leaveRow() *command {
 		takes: takesNode | takesYes,
 		flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "leave whatever happens"}},
 		run: func(ctx context.Context, c *call) error {
-			cl, v, err := c.connect(ctx)
+			cl, v, err := c.connectHere(ctx)
 			if err != nil {
 				return err
 			}

@@ -41,6 +41,9 @@ func run(ctx context.Context, c *call) error {
 		defer cancel()
 	}
 	err := c.cmd.run(ctx, c)
+	if err == nil {
+		c.rememberMembers(ctx)
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return leftEarly(err, cause)
 	}

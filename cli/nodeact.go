@@ -22,7 +22,7 @@ func (c *call) target(ctx context.Context) (*client, string, error) {
 		cl, err := c.ask(ctx)
 		return cl, c.args[0], err
 	}
-	cl, v, err := c.connect(ctx)
+	cl, v, err := c.connectHere(ctx)
 	if err != nil {
 		return nil, "", err
 	}

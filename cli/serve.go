@@ -21,7 +21,7 @@ func serveRow() *command {
 		name: "serve", short: "be the node, in the foreground", takes: takesDataDir,
 		long: `For service managers and containers; submit, init and join start it in the background by themselves. SIGTERM and Ctrl-C
 stop it in order: work is given back, leadership handed over. It logs to standard error.`,
-		flags: []urfave.Flag{
+		flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port, once a member"},
 			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
@@ -31,13 +31,13 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			&urfave.BoolFlag{Name: "debug", Usage: "log more"},
 			&urfave.BoolFlag{Name: "service", Usage: "a service manager runs it", Hidden: true},
 			&urfave.BoolFlag{Name: "noop-runner", Usage: "for benchmarks: attempts succeed without a process", Hidden: true},
-		},
+		}, ruleFlags()...),
 		run: func(ctx context.Context, c *call) error {
 			listen, err := listenAddress(c.path, c.flags.String("listen"))
 			if err != nil {
 				return err
 			}
-			cfg, err := c.nodeConfig(serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")})
+			cfg, err := c.nodeConfig(serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label"), rules: c.rules()})
 			if err != nil {
 				return err
 			}
@@ -71,6 +71,7 @@ func (c *call) nodeConfig(f serveFlags) (node.Config, error) {
 	if f.name != "" {
 		cfg.Name = f.name
 	}
+	cfg.Rules = f.rules
 	for _, word := range f.labels {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {

@@ -13,12 +13,13 @@ import (
 )
 
 func tokenGroup() *group {
-	return &group{name: "token", short: "tokens that let machines join", commands: []*command{
-		{name: "create", short: "make a token; prints a whole join line, with -q the token alone", takes: takesNode | takesOutput, run: runTokenCreate,
+	return &group{name: "token", short: "tokens that let machines join and people log in", commands: []*command{
+		{name: "create", short: "make a token; prints a whole join or login line, with -q the token alone", takes: takesNode | takesOutput, run: runTokenCreate,
 			flags: []urfave.Flag{
 				&urfave.DurationFlag{Name: "ttl", Value: time.Hour, Usage: "it ends after `TIME` (1h)"},
 				&urfave.IntFlag{Name: "uses", Value: 1, Usage: "it lets `N` machines in (1)"},
 				&urfave.BoolFlag{Name: "worker", Usage: "who joins with it never votes"},
+				&urfave.StringFlag{Name: "role", Usage: "not for a machine, but for a login as `ROLE`: viewer, operator, admin"},
 			}},
 		{name: "ls", short: "list tokens that are still good", takes: takesNode | takesOutput | takesWatch, run: runTokenLs},
 		{name: "rm", operands: "ID…", min: 1, max: -1, short: "end tokens at once", takes: takesNode, run: runTokenRm},
@@ -26,9 +27,19 @@ func tokenGroup() *group {
 }
 
 func runTokenCreate(ctx context.Context, c *call) error {
-	body := transport.TokenBody{TTLSeconds: c.flags.Duration("ttl").Seconds(), Uses: c.flags.Int("uses"), Worker: c.flags.Bool("worker")}
+	body := transport.TokenBody{TTLSeconds: c.flags.Duration("ttl").Seconds(), Uses: c.flags.Int("uses"), Worker: c.flags.Bool("worker"), Role: c.flags.String("role")}
 	if body.TTLSeconds <= 0 || body.Uses < 1 {
 		return usage(c.path, "--ttl is longer than 0 and --uses at least 1.")
+	}
+	verb, whom := "join", "machine"
+	if body.Role != "" {
+		if _, err := oneOf("--role", body.Role, roles); err != nil {
+			return usage(c.path, "%v", err)
+		}
+		if body.Worker {
+			return usage(c.path, "--worker is for machines and --role for people: give one.")
+		}
+		verb, whom = "login", "login"
 	}
 	cl, v, err := c.connect(ctx)
 	if err != nil {
@@ -47,7 +58,7 @@ func runTokenCreate(ctx context.Context, c *call) error {
 	}
 	lines := t.Join
 	if len(lines) == 0 {
-		lines = []string{fmt.Sprintf("lanjobs join %s --token %s", v.SelfName, t.Token)}
+		lines = []string{fmt.Sprintf("lanjobs %s %s --token %s", verb, v.SelfName, t.Token)}
 	}
 	if err := c.show(answer{value: t, names: []string{t.ID}, head: lines[:1]}); err != nil {
 		return err
@@ -55,7 +66,7 @@ func runTokenCreate(ctx context.Context, c *call) error {
 	for _, l := range lines[1:] {
 		c.say("or: %s", l)
 	}
-	c.say("Good for %s, %s. It is shown this once; end it early: lanjobs token rm %s", length(t.LeftSeconds), count(t.UsesLeft, "machine"), t.ID)
+	c.say("Good for %s, %s. It is shown this once; end it early: lanjobs token rm %s", length(t.LeftSeconds), count(t.UsesLeft, whom), t.ID)
 	return nil
 }
 
@@ -69,14 +80,17 @@ func runTokenLs(ctx context.Context, c *call) error {
 		if err := cl.get(ctx, "/v1/tokens", nil, &l); err != nil {
 			return answer{}, c.explainDoor(err)
 		}
-		a := answer{value: l, items: anys(l.Items), table: table{head: []string{"ID", "LEFT", "USES", "ROLE", "BY"}}}
+		a := answer{value: l, items: anys(l.Items), table: table{head: []string{"ID", "FOR", "LEFT", "USES", "ROLE", "BY"}}}
 		for _, t := range l.Items {
-			role := "voter"
-			if t.Worker {
+			what, role := "machine", "voter"
+			switch {
+			case t.Role != "":
+				what, role = "login", t.Role
+			case t.Worker:
 				role = "worker"
 			}
 			a.names = append(a.names, t.ID)
-			a.table.rows = append(a.table.rows, cells(t.ID, length(t.LeftSeconds), itoa(t.UsesLeft), role, orElse(t.By, "-")))
+			a.table.rows = append(a.table.rows, cells(t.ID, what, length(t.LeftSeconds), itoa(t.UsesLeft), role, orElse(t.By, "-")))
 		}
 		if len(l.Items) == 0 {
 			a.foot = []string{"No tokens. Make one: lanjobs token create"}

@@ -6,16 +6,14 @@ func tree() *group {
 		name: "lanjobs", short: "run jobs on the machines of a small network",
 		commands: []*command{
 			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(), pauseRow(), resumeRow(), priorityRow(),
-			initRow(), joinRow(), approveRow(), leaveRow(), statusRow(), doctorRow(), serveRow(), simulateRow(),
+			initRow(), joinRow(), approveRow(), leaveRow(), statusRow(), doctorRow(), serveRow(), simulateRow(), loginRow(), logoutRow(),
 			helpRow(), completionRow(), versionRow(), completeRow(),
 			later("alerts", "alerts and where they are sent", `lanjobs status and lanjobs events show what is wrong.`),
 			later("ui", "the dashboard", `lanjobs status --watch shows the cluster.`),
 			later("backup", "backup and restore", ""),
-			later("login", "access from other users and machines", ""),
-			later("logout", "access from other users and machines", ""),
 			later("man", "the manual page", `lanjobs help and lanjobs COMMAND --help say the same.`),
 		},
-		groups: []*group{tokenGroup(), nodeGroup(), serviceGroup(), scheduleGroup(), queueGroup(), taskGroup()},
+		groups: []*group{tokenGroup(), clientGroup(), nodeGroup(), serviceGroup(), scheduleGroup(), queueGroup(), taskGroup()},
 	}
 }
 
@@ -26,7 +24,7 @@ var sections = []struct {
 }{
 	{"start", []string{"init", "join", "approve", "token", "leave"}},
 	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry", "pause", "resume", "priority", "schedule", "queue"}},
-	{"cluster", []string{"status", "node", "events", "doctor"}},
-	{"system", []string{"serve", "service", "task"}},
+	{"cluster", []string{"status", "node", "events", "doctor", "client"}},
+	{"system", []string{"serve", "service", "login", "logout", "task"}},
 	{"more", []string{"simulate", "help", "completion", "version"}},
 }

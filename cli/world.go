@@ -34,6 +34,9 @@ type world struct {
 	clock          task.Clock
 	nodes          nodes
 	door           func(socket string) http.RoundTripper // to the API of the node behind a socket
+	configDir      func() (string, error)                // this person's folder of settings
+	access         func(*transport.Access) (http.RoundTripper, error)
+	logIn          func(context.Context, transport.LoginConfig) (*transport.Access, error)
 	launch         launcher
 	services       servicing
 	lock           func(file string) (unlock func(), free bool, err error)
@@ -63,6 +66,11 @@ func system(version string) *world {
 		launch:   launchDetached,
 		services: systemServices(),
 		lock:     lockFile,
+
+		configDir: os.UserConfigDir, logIn: transport.Login,
+	}
+	w.access = func(a *transport.Access) (http.RoundTripper, error) {
+		return transport.AccessDoor(a, transport.DialTCP, w.clock)
 	}
 	w.dir, _ = os.Getwd()
 	w.exe, _ = os.Executable()

@@ -32,9 +32,6 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 	case *SetNode:
 		return m.setNode(c), ""
 	case *CreateToken:
-		if !slices.Contains([]Role{"", RoleViewer, RoleOperator, RoleAdmin}, c.Role) {
-			return false, ""
-		}
 		j, there := m.joins[string(c.Hash)]
 		if there && j.id == c.ID {
 			return true, ""
@@ -42,7 +39,7 @@ func (m *model) apply(c Command) (ok bool, answer string) {
 		for _, other := range m.joins {
 			there = there || other.id == c.ID
 		}
-		if there {
+		if there || !slices.Contains([]Role{"", RoleViewer, RoleOperator, RoleAdmin}, c.Role) {
 			return false, ""
 		}
 		maps.DeleteFunc(m.joins, func(_ string, j *mJoin) bool { return j.until <= m.led })

@@ -82,6 +82,19 @@ func TestTooManyLinesFailTheJobAndSayWhy(t *testing.T) {
 	}
 }
 
+// TestABroadcastLeavesOutWhoRefusesItsQueue: a shard for such a machine would wait for ever.
+func TestABroadcastLeavesOutWhoRefusesItsQueue(t *testing.T) {
+	st := stage("main", 0)
+	st.Broadcast = true
+	picky := node("b", 1)
+	picky.Info.Refuses = []string{task.DefaultQueue}
+	l := newLedger(t)
+	l.ok(0, node("a", 1), picky, submit("j1", st))
+	if got := fmt.Sprint(l.s.Job("j1").Stages[0].Pins); got != "[a]" {
+		t.Fatal(got)
+	}
+}
+
 func TestABroadcastRunsOnceOnEveryMemberThatFits(t *testing.T) {
 	st := stage("main", 0)
 	st.Broadcast = true

@@ -17,7 +17,7 @@ func (s *State) fixShards(j *Job, i int) (empty bool, reason string) {
 	var items []string
 	var pins []task.NodeID
 	if spec.Broadcast {
-		if pins = s.fitting(spec); len(pins) == 0 {
+		if pins = s.fitting(j.Queue(), spec); len(pins) == 0 {
 			return false, "no machine fits"
 		}
 	} else if items, reason = s.lines(j, spec); reason != "" {
@@ -76,14 +76,14 @@ func (s *State) lines(j *Job, spec *task.StageSpec) (items []string, reason stri
 	return items, ""
 }
 
-// fitting gives the members that meet a stage's requirements, here or not, in order of first registration.
-func (s *State) fitting(spec *task.StageSpec) (out []task.NodeID) {
+// fitting gives the members that meet a stage's requirements and do not refuse its queue, here or not, in order of first registration.
+func (s *State) fitting(queue string, spec *task.StageSpec) (out []task.NodeID) {
 	for _, n := range s.nodes {
 		if n.Gone != "" || n.Incarnation == 0 {
 			continue
 		}
 		info := n.Labelled()
-		if len(task.Unmatched(spec.Require, &info)) == 0 {
+		if len(task.Unmatched(spec.Require, &info)) == 0 && !slices.Contains(info.Refuses, queue) {
 			out = append(out, n.Info.ID)
 		}
 	}

@@ -35,6 +35,7 @@ func (m *machine) info() task.NodeInfo {
 func (m *machine) readInfo() task.NodeInfo {
 	i := task.NodeInfo{ID: m.identity.NodeID, Name: m.identity.Name, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Version: m.cfg.Version, Level: Level, Slots: m.cfg.Slots, Voter: !m.settings.Worker, Labels: slices.Clone(m.cfg.Labels)}
+	m.settings.Rules.describe(&i)
 	slices.SortFunc(i.Labels, func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
 	if v, err := mem.VirtualMemory(); err == nil {
 		i.MemoryMB = int(v.Total >> 20)

@@ -44,6 +44,9 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 	if err := m.nameFree(q.Info); err != nil {
 		return nil, err
 	}
+	if role, _ := m.tokenRole(q.TokenSecret); role != "" {
+		return nil, task.NewProblem(task.ErrNotAllowed, "this token lets people in, not machines.", "For a machine, on a member: lanjobs token create")
+	}
 	key, err := transport.CSRKeyHash(q.CSR)
 	if err != nil {
 		return nil, err
@@ -71,12 +74,18 @@ func (m *machine) welcome(csr string, info task.NodeInfo, addrs []string) (*tran
 		return nil, err
 	}
 	m.wire.book.Update(info.ID, transport.Peer{Addrs: addrs, Name: info.Name, Version: info.Version, Voter: info.Voter, Seen: m.clock.Wall()})
+	reply.Members = m.whereabouts(info.ID)
+	return reply, nil
+}
+
+// whereabouts is where the machines of the cluster are, but one.
+func (m *machine) whereabouts(but task.NodeID) (out []transport.Member) {
 	for _, p := range (peers{m}).Members() {
-		if p.ID != info.ID && len(p.Addresses) > 0 {
-			reply.Members = append(reply.Members, transport.Member{ID: p.ID, Name: m.nameOf(p.ID), Addrs: p.Addresses})
+		if p.ID != but && len(p.Addresses) > 0 {
+			out = append(out, transport.Member{ID: p.ID, Name: m.nameOf(p.ID), Addrs: p.Addresses})
 		}
 	}
-	return reply, nil
+	return out
 }
 
 // nameFree refuses a second machine of the same name: people tell machines apart by it.

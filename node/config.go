@@ -20,6 +20,8 @@ type Config struct {
 	Listen  string // ADDR:PORT of the cluster port; used once the node is a member
 	Labels  []task.KV
 	Slots   int // attempts at once; 0 = the number of processors
+	// Rules are what the owner of this machine lets the cluster do with it; nil leaves each as it was told to an earlier start.
+	Rules Rules
 	// Embedded: inside `lanjobs run`, nothing listens, not even the unix socket.
 	Embedded bool
 	Version  string
@@ -100,6 +102,9 @@ func (c Config) Validate() error {
 	}
 	if c.Slots < 1 || c.Slots > task.MaxSlots {
 		errs = append(errs, fmt.Errorf("slots %d: use 1 to %d", c.Slots, task.MaxSlots))
+	}
+	if err := c.Rules.fault(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

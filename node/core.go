@@ -232,7 +232,7 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		return &transport.WhoReply{Leader: c.LeaderID()}, nil
 	case transport.MethodPing:
 		return c.ping(), nil
-	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodPair, transport.MethodTwin, transport.MethodRejoin,
+	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodPair, transport.MethodLogin, transport.MethodTwin, transport.MethodRejoin,
 		transport.MethodProbe, transport.MethodDoctor:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodRegister:

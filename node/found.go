@@ -71,7 +71,11 @@ func foundCluster(cfg Config, store *localStore, identity *transport.Identity, n
 	if err := identity.Adopt(info, cert); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen}), ca.Save(cfg.DataDir)); err != nil {
+	old, err := store.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen, Rules: cfg.Rules.over(old.Rules)}), ca.Save(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	if err := identity.Save(cfg.DataDir); err != nil {
@@ -103,7 +107,7 @@ func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinRep
 		return err
 	}
 	defer store.Close()
-	s := Settings{Listen: cfg.Listen, Worker: worker}
+	s := Settings{Listen: cfg.Listen, Worker: worker, Rules: cfg.Rules}
 	for _, m := range reply.Members {
 		s.Seeds = append(s.Seeds, m.Addrs...)
 		if err := (bookStore{store}).Save(m.ID, transport.Peer{Addrs: m.Addrs, Name: m.Name}); err != nil {

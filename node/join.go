@@ -95,6 +95,11 @@ func (j *joiner) join(ctx context.Context, token string) (cluster string, err er
 	if err := j.identity.Adopt(reply.Cluster, reply.Cert); err != nil {
 		return "", err
 	}
+	kept, err := keptRules(j.cfg.DataDir) // what the owner lets the cluster do is a matter of the machine, whichever cluster that is
+	if err != nil {
+		return "", err
+	}
+	j.cfg.Rules = j.cfg.Rules.over(kept)
 	if err := setAside(j.cfg.DataDir); err != nil {
 		return "", err
 	}

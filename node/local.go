@@ -60,6 +60,12 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 		}
 		reply, err := l.m.pairs.Ask(ctx, q.Request, q.Remote)
 		return &reply, err
+	case transport.MethodLogin:
+		var q transport.LoginRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.loginHere(ctx, q)
 	}
 	var q transport.JoinRequest
 	if err := transport.Decode(body, &q); err != nil {

@@ -81,11 +81,12 @@ func (s *localStore) count(name string) (n uint64, err error) {
 	return n, err
 }
 
-// Settings are what init or join was told and every later start needs.
+// Settings are what init, join or an earlier start was told and every later start needs.
 type Settings struct {
 	Listen string   `json:"listen,omitempty"`
 	Worker bool     `json:"worker,omitempty"` // joined with --worker: never a voter
 	Seeds  []string `json:"seeds,omitempty"`  // addresses of members at the time of joining
+	Rules  Rules    `json:"rules,omitzero"`
 }
 
 var keySettings = []byte("settings")

@@ -162,7 +162,9 @@ func (m *machine) openFolder() error {
 	if err != nil {
 		return err
 	}
-	m.settings, err = store.Settings()
+	if m.settings, err = store.Settings(); err == nil {
+		err = m.keepRules()
+	}
 	m.about = sync.OnceValue(m.readInfo)
 	return err
 }
@@ -253,7 +255,7 @@ func (m *machine) openRunner(ctx context.Context, w *worker.Worker) (worker.Runn
 		return nil, err
 	}
 	r, err := runner.Open(context.WithoutCancel(ctx), runner.Config{Dir: dir, Exe: m.cfg.Exe, NodeName: m.identity.Name, NodeID: m.identity.NodeID,
-		Clock: m.clock, Log: m.log, Backend: w})
+		Clock: m.clock, Log: m.log, Backend: w, RunAs: m.settings.Rules.runAs(), AllowUsers: m.settings.Rules.AllowUsers})
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +274,9 @@ func (m *machine) events(es []task.Event) {
 	m.audit.Append(es)
 	for i := range es {
 		e := &es[i]
+		if m.wire != nil && e.Kind == task.EventClientRemove { // after it was applied: it is no client any more
+			m.wire.trust.CloseClients(m.noClient)
+		}
 		switch {
 		case m.wire == nil || e.Kind != task.EventNodeRemove: // who leaves by itself still wants its answer
 		case e.Node == m.identity.NodeID:

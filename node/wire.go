@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"lanjobs/fsm"
 	"lanjobs/node/api"
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -104,6 +105,14 @@ func (m *machine) removed(id task.NodeID) bool {
 	return core != nil && core.Gone(id)
 }
 
+// noClient tells whether an id is not, or no longer, that of a client, as far as this member has applied.
+func (m *machine) noClient(id string) (gone bool) {
+	if core := m.built.Load(); core != nil { // not while the log is read again, before anything is served
+		core.Read(func(s *fsm.State) { gone = s.Client(id) == nil })
+	}
+	return gone
+}
+
 func noNetwork(_ context.Context, id task.NodeID) (net.Conn, error) {
 	return nil, task.NewProblem(task.ErrNoLeader, fmt.Sprintf("this machine belongs to no cluster and cannot reach %s", id), "")
 }
@@ -170,14 +179,15 @@ func (w *wire) start(part func(func(context.Context) error), m *machine) {
 	part(func(ctx context.Context) error { <-ctx.Done(); return w.raft.Close() })
 	part(w.gossip.Run)
 	part(m.watchPlace)
-	members := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if id := transport.PeerFrom(r.Context()); id != "" {
-			r = r.WithContext(api.WithBy(r.Context(), "node "+m.nameOf(id)))
+	clients := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if proof := transport.ClientFrom(r.Context()); proof.ID != "" {
+			r = r.WithContext(api.WithClient(r.Context(), proof))
 		}
 		m.api.ServeHTTP(rw, r)
 	})
 	part(func(ctx context.Context) error {
-		return transport.Serve(ctx, w.mux, transport.Services{Calls: m.core, API: members, Join: transport.JoinHandler(m.admit), Pair: transport.PairHandler(m.pair), Clock: m.clock, Log: m.log})
+		return transport.Serve(ctx, w.mux, transport.Services{Calls: m.core, API: clients, Join: transport.JoinHandler(m.admit),
+			Pair: transport.PairHandler(m.pair), Login: transport.LoginHandler(m.login), Clock: m.clock, Log: m.log})
 	})
 }
 

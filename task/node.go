@@ -31,6 +31,10 @@ type NodeInfo struct {
 	Reserve int `json:"reserve,omitempty"`
 }
 
+// UserLabel begins the labels that a node gives itself for the users whose programs it may run: user.anna=true. A stage with user: anna
+// requires it (R46).
+const UserLabel = "user."
+
 // DefaultReserve is the percentage of a machine that is left free of bookings (R34).
 const DefaultReserve = 20
 

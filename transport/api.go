@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"time"
 
 	"lanjobs/task"
 )
@@ -52,6 +53,10 @@ import (
 //	POST   /v1/pairings                        PairCodeBody: the machine that has proven to have this code, as PairingView with its id, or 403
 //	POST   /v1/pairings/{id}/approve           PairDecision: let it in; PairingView
 //	DELETE /v1/pairings/{id}                   send it away
+//	GET    /v1/clients                         task.List[ClientView] in order of admission
+//	DELETE /v1/clients/{ref}                   shut one out at once; ref = its id, or its name if that is the only one; ClientView as it was
+//	DELETE /v1/clients/self                    the asking client gives up its own access; ClientView
+//	GET    /v1/whoami                          WhoView: who asks, and its role
 //	POST   /v1/init                            InitBody; InitView: a this-machine-only node becomes the first of a cluster
 //	POST   /v1/leave                           LeaveBody
 //	POST   /v1/doctor                          DoctorBody: checks of machines and their network, of this one by default; task.List[task.DoctorView]
@@ -59,8 +64,13 @@ import (
 //	POST   /v1/process/stop                    this node ends in order: work is given back; ProcessView
 //	POST   /v1/join                            on the cluster port, without a client certificate: see join.go
 //	POST   /v1/pair                            likewise: see pair.go
+//	POST   /v1/login                           on the cluster port, without a client certificate: see login.go
 //	GET    /healthz                            the process lives; for anybody
 //	GET    /readyz                             this member knows a leader; for anybody
+//
+// Roles (R46). A client is a viewer, an operator or an admin, by the cluster's own list, which is asked at every request; the owner
+// of the socket is admin. Viewers read; operators also submit and act on jobs, schedules and queues, drain, resume and label machines;
+// tokens, clients and the removal of machines take an admin. init and leave are for the owner of the machine alone.
 //
 // Parameters. A name that a resource does not know is refused. Flags are name=1. Lengths of time are seconds, or written as in
 // job files (90s, 1h30m); since and until are so long ago, or RFC 3339. state and kind take several, separated by commas; kind=lease
@@ -72,7 +82,7 @@ import (
 // Without a leader, reads are answered from this member's copy with HeaderStale, but never "not found", and writes wait as
 // long as HeaderWait says. A lost answer is made good by repeating the request with its HeaderRequestID.
 //
-// Errors are application/problem+json of a task.Problem: 400 invalid, 401 nobody asks, 403 not_allowed, 404 not_found, 405,
+// Errors are application/problem+json of a task.Problem: 400 invalid, 401 nobody asks or a client that was removed, 403 not_allowed, 404 not_found, 405,
 // 409 conflict and stale_token, 412 If-Match (not built yet), 413 too_large, 429 and 503 no_leader (with Retry-After), 500 internal.
 const (
 	ContentTypeSpec  = "application/vnd.lanjobs.spec+json"
@@ -154,14 +164,32 @@ type WhyView struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// TokenBody makes a join token.
+// ClientView is somebody's access from elsewhere.
+type ClientView struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Role    string     `json:"role"`
+	By      string     `json:"created_by,omitempty"` // who made the token it came by
+	Created *time.Time `json:"created,omitempty"`
+}
+
+// WhoView is who asks.
+type WhoView struct {
+	By      string `json:"by"` // as the audit log names it
+	Role    string `json:"role"`
+	Client  string `json:"client,omitempty"` // id of the client; "" = the owner of the member that was asked
+	Cluster string `json:"cluster,omitempty"`
+}
+
+// TokenBody makes a join token, or with Role a login token.
 type TokenBody struct {
+	Role       string  `json:"role,omitempty"` // viewer, operator or admin: it lets a client in, and no machine
 	TTLSeconds float64 `json:"ttl_seconds"`
 	Uses       int     `json:"uses"`
 	Worker     bool    `json:"worker"` // whoever joins with it never becomes a voter
 }
 
-// TokenView is a join token; Token is given only when it is made, since only its hash is stored.
+// TokenView is a join or login token; Token is given only when it is made, since only its hash is stored.
 type TokenView struct {
 	ID          string   `json:"id"`
 	Token       string   `json:"token,omitempty"`
@@ -169,6 +197,7 @@ type TokenView struct {
 	LeftSeconds float64  `json:"left_seconds"`
 	UsesLeft    int      `json:"uses_left"`
 	Worker      bool     `json:"worker"`
+	Role        string   `json:"role,omitempty"` // of a login token
 	By          string   `json:"created_by,omitempty"`
 }
 

@@ -97,24 +97,29 @@ func (ca *CA) Cluster() string { return ca.cert.URIs[0].Host }
 // Issue signs the certificate of a node: for the key that the request proves to hold, for the id that the cluster admitted.
 // Names in the request are not looked at. The generation is not part of it: recovering a cluster makes no node another one.
 func (ca *CA) Issue(csr string, id task.NodeID) (certificate string, err error) {
+	if _, err := uuid.Parse(string(id)); err != nil {
+		return "", task.NewProblem(task.ErrInvalid, fmt.Sprintf("node id %q: %v", id, err), "")
+	}
+	return ca.sign(csr, string(id), "/"+string(id), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+// sign makes a certificate for the key of a request. path is who that is within the cluster, name the same for people.
+func (ca *CA) sign(csr, name, path string, usage ...x509.ExtKeyUsage) (certificate string, err error) {
 	key, err := csrKey(csr)
 	if err != nil {
 		return "", task.NewProblem(task.ErrInvalid, err.Error(), "")
 	}
-	if _, err := uuid.Parse(string(id)); err != nil {
-		return "", task.NewProblem(task.ErrInvalid, fmt.Sprintf("node id %q: %v", id, err), "")
-	}
 	template := &x509.Certificate{
-		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: string(id)},
+		SerialNumber: newSerial(), Subject: pkix.Name{CommonName: name},
 		NotBefore: validFrom(), NotAfter: validTo(),
-		URIs:                  []*url.URL{{Scheme: uriScheme, Host: ca.Cluster(), Path: "/" + string(id)}},
+		URIs:                  []*url.URL{{Scheme: uriScheme, Host: ca.Cluster(), Path: path}},
 		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage:           usage,
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key, ca.key)
 	if err != nil {
-		return "", fmt.Errorf("issue certificate of %s: %w", id, err)
+		return "", fmt.Errorf("issue certificate of %s: %w", name, err)
 	}
 	return certPEM(der), nil
 }
@@ -126,6 +131,11 @@ func CSRKeyHash(csr string) ([]byte, error) {
 	if err != nil {
 		return nil, task.NewProblem(task.ErrInvalid, err.Error(), "")
 	}
+	return keyHash(key)
+}
+
+// keyHash names a public key.
+func keyHash(key any) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return nil, err

@@ -64,70 +64,13 @@ func (d *Dialer) Dial(ctx context.Context, id task.NodeID, alpn string) (net.Con
 	if d.Trust.removed(id) {
 		return nil, &DialError{Node: id, Tried: []AddrError{{Err: d.refused(id, ErrRemoved)}}}
 	}
-	addrs := d.Book.Lookup(id)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	answers := make(chan dialAnswer, len(addrs))
-	failed := &DialError{Node: id}
-	next, running := 0, 0
-	start := func() {
-		addr := addrs[next]
-		next++
-		running++
-		go func() {
-			conn, err := d.dialOne(ctx, addr, id, alpn)
-			a := dialAnswer{addr: addr, conn: conn, err: err}
-			if err == nil {
-				a.keep = context.AfterFunc(ctx, func() { _ = conn.Close() }) // another one was faster
-			}
-			answers <- a
-		}()
+	conn, _, tried, err := race(ctx, d.Clock, d.Book.Lookup(id), func(ctx context.Context, addr string) (net.Conn, error) {
+		return d.dialOne(ctx, addr, id, alpn)
+	})
+	if err == nil && conn == nil {
+		err = &DialError{Node: id, Tried: tried}
 	}
-	for next < len(addrs) || running > 0 {
-		if next < len(addrs) {
-			start()
-		}
-		a, ok := d.awaitAnswer(ctx, answers, next < len(addrs))
-		if !ok {
-			continue
-		}
-		running--
-		if a.err == nil && a.keep() {
-			return a.conn, nil
-		}
-		if a.err != nil {
-			failed.Tried = append(failed.Tried, AddrError{a.addr, a.err})
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-	}
-	return nil, failed
-}
-
-type dialAnswer struct {
-	addr string
-	conn net.Conn
-	err  error
-	keep func() bool // false if the connection was given up meanwhile
-}
-
-// awaitAnswer waits for an attempt to end; if there is another address to try, only for as long as the lead of this one.
-func (d *Dialer) awaitAnswer(ctx context.Context, answers <-chan dialAnswer, more bool) (dialAnswer, bool) {
-	var lead <-chan time.Time
-	if more {
-		timer := d.Clock.NewTimer(dialStagger)
-		defer timer.Stop()
-		lead = timer.C()
-	}
-	select {
-	case a := <-answers:
-		return a, true
-	case <-lead:
-		return dialAnswer{}, false
-	case <-ctx.Done():
-		return dialAnswer{err: context.Cause(ctx)}, true
-	}
+	return conn, err
 }
 
 // DialAddr opens a connection to whichever node of this cluster answers at an address: gossip finds nodes that way.

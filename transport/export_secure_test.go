@@ -58,3 +58,37 @@ var (
 	UnreachedText = unreachedText
 	PeerAddr      = peerAddr
 )
+
+// NewClient makes an access that an authority has signed.
+func (ca *CA) NewClient(info ClusterInfo, name, peer string) (*Access, error) {
+	a, csr, err := newAccess(name)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := CSRKeyHash(csr)
+	if err != nil {
+		return nil, err
+	}
+	id := ClientIDOf(hash)
+	cert, err := ca.IssueClient(csr, id)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.adopt(&LoginReply{ID: id, Role: "operator", Cert: cert, ClusterID: info.ID, ClusterName: info.Name, CACert: info.CACert}, peer)
+}
+
+// KeyPair is the certificate of an access as TLS presents it.
+func (a *Access) KeyPair() tls.Certificate {
+	c, err := a.credentials()
+	if err != nil {
+		panic(err)
+	}
+	return c.pair
+}
+
+// Clients counts the open connections of clients.
+func (t *Trust) Clients() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.clients)
+}

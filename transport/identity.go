@@ -66,8 +66,12 @@ func (i *Identity) Member() bool { return i.Cluster.ID != "" && i.Cert != "" }
 
 // CSR asks for a certificate and proves that the node holds its key; PEM.
 func (i *Identity) CSR() (string, error) {
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(i.NodeID)}}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, i.key)
+	return csrFor(i.key, string(i.NodeID))
+}
+
+func csrFor(key *ecdsa.PrivateKey, name string) (string, error) {
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		return "", fmt.Errorf("make a certificate request: %w", err)
 	}

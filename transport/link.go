@@ -14,7 +14,8 @@ type link struct {
 	ended func() // may be nil; set before it is used by two goroutines
 
 	// Guarded by Trust.mu.
-	peer   task.NodeID // "" = nobody has proven anything
+	peer   task.NodeID // "" = no node
+	client ClientProof // the zero value = no client
 	closed bool
 }
 
@@ -31,6 +32,7 @@ func (l *link) Close() error {
 			delete(l.trust.links, l.peer)
 		}
 	}
+	delete(l.trust.clients, l)
 	l.trust.mu.Unlock()
 	if !first {
 		return nil

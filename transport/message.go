@@ -179,6 +179,10 @@ type APIRequest struct {
 	Body       []byte
 	By         string // who asked, for the audit log
 	Hops       int
+	// Role is what the asker may do by the member that passes this on, "" = everything. Client is the id of a client, "" = the owner
+	// of that member, and ClientKey the hash of its key: the leader looks both up by its own state.
+	Role, Client string
+	ClientKey    []byte
 }
 
 // APIReply is the leader's answer.

@@ -177,10 +177,21 @@ func (m *Mux) greet(conn *tls.Conn, l *link, source string) (*door, net.Conn, er
 	return d, nodeConn{conn, id}, err
 }
 
-// vet decides about the other side: a node of the cluster, or a guest ("") where those are allowed.
+// vet decides about the other side: a node of the cluster, or where people are let in ("") a client or a guest.
 func (m *Mux) vet(l *link, chain []*x509.Certificate, guests bool, source string) (task.NodeID, error) {
 	if guests && len(chain) == 0 {
 		m.move(l, m.guests, source)
+		return "", nil
+	}
+	if guests && isClient(chain) {
+		proof, err := m.Trust.now.Load().verifyClient(chain)
+		if err != nil {
+			return "", err
+		}
+		if err := m.Trust.admitClient(l, proof); err != nil {
+			return "", err
+		}
+		m.move(l, m.members, clientPath+proof.ID)
 		return "", nil
 	}
 	id, err := m.Trust.now.Load().verify(chain)

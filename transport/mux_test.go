@@ -67,11 +67,15 @@ func TestStrangersReachJoinAndHealthOnly(t *testing.T) {
 			t.Errorf("GET %s as a stranger: %d, %v; want %d", path, got, err, want)
 		}
 	}
-	if got, err := get(t, b, "/v1/status", a.identity.KeyPair()); err != nil || got != 200 {
-		t.Errorf("control: GET /v1/status as a member: %d, %v", got, err)
+	client := l.client(t, "anna@laptop").KeyPair()
+	if got, err := get(t, b, "/v1/status", client); err != nil || got != 200 {
+		t.Errorf("control: GET /v1/status as a client: %d, %v", got, err)
 	}
-	// Nodes' calls are no part of the web, not even for a member.
-	if got, err := get(t, b, "/rpc/poll", a.identity.KeyPair()); err != nil || got != 200 {
+	if got, err := get(t, b, "/v1/status", a.identity.KeyPair()); err != nil || got != 403 {
+		t.Errorf("GET /v1/status as a member: %d, %v; want 403, a machine is no client", got, err)
+	}
+	// Nodes' calls are no part of the web, for nobody.
+	if got, err := get(t, b, "/rpc/poll", client); err != nil || got != 200 {
 		t.Errorf("GET /rpc/poll went %d, %v; want the API's answer", got, err)
 	}
 	for name, foreigner := range foreigners(t, l) {
@@ -178,7 +182,7 @@ func TestIdleConnectionsStarveNobody(t *testing.T) {
 	if got, err := get(t, b, "/healthz"); err != nil || got != 200 {
 		t.Errorf("GET /healthz beside 400 idle connections: %d, %v", got, err)
 	}
-	if got, err := get(t, b, "/v1/status", a.identity.KeyPair()); err != nil || got != 200 {
+	if got, err := get(t, b, "/v1/status", l.client(t, "anna@laptop").KeyPair()); err != nil || got != 200 {
 		t.Errorf("GET /v1/status beside 400 idle connections: %d, %v", got, err)
 	}
 }

@@ -29,6 +29,7 @@ const (
 	MethodWho        Method = "who"      // to any member: who leads, by what it knows
 	MethodPing       Method = "ping"     // to a member with a log: how far it is
 	MethodJoin       Method = "join"     // to the leader: a joiner's request that came to another member
+	MethodLogin      Method = "login"    // to the leader: the same of who wants to be a client
 )
 
 // Caller sends one call to a node and decodes the answer into reply (both MessagePack by Encode and Decode). A call to the

@@ -32,8 +32,9 @@ type Trust struct {
 	clock   task.Clock
 	now     atomic.Pointer[credentials]
 
-	mu    sync.Mutex
-	links map[task.NodeID]map[*link]struct{}
+	mu      sync.Mutex
+	links   map[task.NodeID]map[*link]struct{}
+	clients map[*link]struct{} // the open connections of clients
 }
 
 // credentials are read at each handshake, so that they can be exchanged while connections are open (C48).
@@ -72,7 +73,7 @@ func NewTrust(i *Identity, clock task.Clock, removed func(task.NodeID) bool) (*T
 	if removed == nil {
 		removed = func(task.NodeID) bool { return false }
 	}
-	t := &Trust{removed: removed, clock: clock, links: map[task.NodeID]map[*link]struct{}{}}
+	t := &Trust{removed: removed, clock: clock, links: map[task.NodeID]map[*link]struct{}{}, clients: map[*link]struct{}{}}
 	return t, t.Use(i)
 }
 
@@ -131,13 +132,18 @@ func (c *credentials) verify(chain []*x509.Certificate) (task.NodeID, error) {
 	if err != nil {
 		return "", err
 	}
+	return id, c.ours(chain[0], cluster)
+}
+
+// ours checks that a certificate is of this cluster: by what it says, and by who signed it.
+func (c *credentials) ours(cert *x509.Certificate, cluster string) error {
 	if cluster != c.cluster {
-		return "", fmt.Errorf("%w: %s, here it is %s", ErrWrongCluster, cluster, c.cluster)
+		return fmt.Errorf("%w: %s, here it is %s", ErrWrongCluster, cluster, c.cluster)
 	}
-	if err := signedBy(chain[0], c.roots); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrWrongCluster, err)
+	if err := signedBy(cert, c.roots); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongCluster, err)
 	}
-	return id, nil
+	return nil
 }
 
 // nodeOf reads lanjobs://<cluster>/<node> from a certificate; nothing is believed yet.

@@ -290,21 +290,30 @@ func TestProtocolThatNobodyServes(t *testing.T) {
 	}
 }
 
+// TestRemovedNodeIsPutOutAtOnce: at every protocol of nodes, whoever dialled whom.
 func TestRemovedNodeIsPutOutAtOnce(t *testing.T) {
+	for _, alpn := range []string{transport.ALPNRaft, transport.ALPNGossip, transport.ALPNRPC} {
+		t.Run(alpn, func(t *testing.T) { removedIsPutOut(t, alpn) })
+	}
+}
+
+func removedIsPutOut(t *testing.T, alpn string) {
 	l := newLAN(t, "home")
 	a, b, c := l.station(t, "a"), l.station(t, "b"), l.station(t, "c")
-	ln := b.mux.Open(transport.ALPNRaft)
-	countAt(t, c.mux.Open(transport.ALPNRaft))
-	fromA := dial(t, a, b.id, transport.ALPNRaft)
+	ln, atA := b.mux.Open(alpn), a.mux.Open(alpn)
+	countAt(t, c.mux.Open(alpn))
+	fromA := dial(t, a, b.id, alpn)
 	atB := accept(t, ln)
-	out := dial(t, c, b.id, transport.ALPNRaft) // another node's stays open
+	toA := dial(t, b, a.id, alpn)
+	accept(t, atA)
+	out := dial(t, c, b.id, alpn) // another node's stays open
 	atC := accept(t, ln)
-	toC := dial(t, b, c.id, transport.ALPNRaft)
 
 	l.remove(a.id)
 	b.trust.CloseNode(a.id)
 	ended(t, fromA)
 	ended(t, atB)
+	ended(t, toA)
 	for _, open := range [][2]net.Conn{{out, atC}, {atC, out}} {
 		if _, err := open[0].Write([]byte("x")); err != nil {
 			t.Errorf("a connection of another node was closed: %v", err)
@@ -313,19 +322,18 @@ func TestRemovedNodeIsPutOutAtOnce(t *testing.T) {
 			t.Errorf("a connection of another node was closed: %v", err)
 		}
 	}
-	_ = toC
 
 	// The removed node learns why; whether it knows of its removal itself or not.
-	_, err := a.dialer.Dial(t.Context(), b.id, transport.ALPNRaft)
+	_, err := a.dialer.Dial(t.Context(), b.id, alpn)
 	var refusal *transport.Refusal
 	if !errors.As(err, &refusal) || !errors.Is(err, transport.ErrRemoved) || refusal.By != b.id {
 		t.Errorf("dial by the removed node: %v, want ErrRemoved by b", err)
 	}
-	if _, err := b.dialer.DialAddr(t.Context(), a.addr, transport.ALPNGossip); !errors.Is(err, transport.ErrRemoved) {
+	if _, err := b.dialer.DialAddr(t.Context(), a.addr, alpn); !errors.Is(err, transport.ErrRemoved) {
 		t.Errorf("dial of the removed node's address: %v, want ErrRemoved", err)
 	}
 	l.move(a.id, refusingAddr(t)) // nothing is dialled
-	if _, err := b.dialer.Dial(t.Context(), a.id, transport.ALPNRaft); !errors.Is(err, transport.ErrRemoved) {
+	if _, err := b.dialer.Dial(t.Context(), a.id, alpn); !errors.Is(err, transport.ErrRemoved) {
 		t.Errorf("dial of the removed node: %v, want ErrRemoved", err)
 	}
 	// The refused one is closed just after its verdict.

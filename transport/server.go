@@ -18,6 +18,7 @@ const (
 	contentTypeMessage = "application/msgpack"
 	pathCalls          = "/rpc/"
 	pathJoin           = "/v1/join"
+	pathLogin          = "/v1/login"
 	pathHealth         = "/healthz"
 )
 
@@ -42,9 +43,10 @@ const (
 // Services are what a node offers on its cluster port.
 type Services struct {
 	Calls Handler      // of other nodes
-	API   http.Handler // of api.go, for those with a certificate; PeerFrom tells who. /healthz for all
+	API   http.Handler // of api.go, for clients with a certificate; ClientFrom tells who. /healthz for all
 	Join  http.Handler // POST /v1/join, for all; see JoinHandler. nil = nobody can join here
 	Pair  http.Handler // POST /v1/pair, for all; see PairHandler. nil = likewise
+	Login http.Handler // POST /v1/login, for all; see LoginHandler. nil = nobody can log in here
 	Clock task.Clock
 	Log   *slog.Logger
 }
@@ -126,7 +128,7 @@ func serveHTTP(ctx context.Context, ln net.Listener, srv *http.Server, clock tas
 type peerKey struct{}
 
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, peerKey{}, PeerID(c))
+	return context.WithValue(context.WithValue(ctx, peerKey{}, PeerID(c)), clientKey{}, clientOf(c))
 }
 
 // PeerFrom tells which node sent the request that a handler is answering; "" = somebody without a certificate.
@@ -135,7 +137,8 @@ func PeerFrom(ctx context.Context) task.NodeID {
 	return id
 }
 
-// webGate lets strangers as far as they need to become members, and no further (C47).
+// webGate lets strangers as far as they need to become members or clients, and no further (C47). A node has no business here
+// beyond that: what it asks it asks by calls, and its certificate is not a person's.
 func webGate(s Services) http.Handler {
 	mux := http.NewServeMux()
 	if s.Join != nil {
@@ -144,13 +147,19 @@ func webGate(s Services) http.Handler {
 	if s.Pair != nil {
 		mux.Handle(pathPair, impatient(s.Clock, s.Pair))
 	}
+	if s.Login != nil {
+		mux.Handle(pathLogin, impatient(s.Clock, s.Login))
+	}
 	mux.Handle(pathHealth, impatient(s.Clock, s.API))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if PeerFrom(r.Context()) == "" {
-			WriteProblem(w, task.NewProblem(task.ErrNotAllowed, "this needs a certificate of the cluster.", ""))
-			return
+		switch {
+		case ClientFrom(r.Context()).ID != "":
+			s.API.ServeHTTP(w, r)
+		case PeerFrom(r.Context()) != "":
+			WriteProblem(w, task.NewProblem(task.ErrNotAllowed, "this needs the certificate of a client, and a machine's is none.", loginHint))
+		default:
+			WriteProblem(w, task.NewProblem(task.ErrNotAllowed, "this needs a certificate of the cluster.", loginHint))
 		}
-		s.API.ServeHTTP(w, r)
 	})
 	return mux
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 )
 
@@ -46,9 +47,11 @@ const (
 type route struct {
 	pattern string
 	where   where
-	params  string // names of the query, beside consistency
-	body    int64  // most bytes; 0 = none is taken
-	long    bool   // may be held: counts as a stream
+	role    fsm.Role // the least that may ask it; a test holds that every route names one
+	own     bool     // only the owner of the machine itself, not a client
+	params  string   // names of the query, beside consistency
+	body    int64    // most bytes; 0 = none is taken
+	long    bool     // may be held: counts as a stream
 	handle  handler
 	check   func(*request) error                      // of what needs no state, at the first member
 	stream  func(http.ResponseWriter, *request) error // instead of handle, with follow=1
@@ -58,54 +61,58 @@ type route struct {
 func (a *API) routes() []route {
 	const page = " limit after"
 	return []route{
-		{pattern: "GET /v1/status", where: fresh, handle: a.status},
-		{pattern: "POST /v1/jobs", where: commit, params: "dry_run", body: maxJobBody, handle: a.submit, check: readSpec},
-		{pattern: "GET /v1/jobs", where: fresh, params: "state queue name label dead since until" + page, handle: a.listJobs},
-		{pattern: "GET /v1/jobs/{ref}", where: fresh, handle: a.getJob},
-		{pattern: "DELETE /v1/jobs/{ref}", where: commit, params: "reason grace", handle: a.cancelJob},
-		{pattern: "POST /v1/jobs/{ref}/retry", where: commit, body: maxBody, handle: a.retryJob},
-		{pattern: "POST /v1/jobs/{ref}/pause", where: commit, body: maxBody, handle: a.pauseJob},
-		{pattern: "POST /v1/jobs/{ref}/resume", where: commit, body: maxBody, handle: a.resumeJob},
-		{pattern: "POST /v1/jobs/{ref}/priority", where: commit, body: maxBody, handle: a.prioritizeJob},
-		{pattern: "GET /v1/jobs/{ref}/spec", where: fresh, params: "format", handle: a.jobSpec},
-		{pattern: "GET /v1/jobs/{ref}/shards", where: fresh, params: "stage shards state attempts why" + page, handle: a.listShards},
-		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log", where: fresh, params: "stream from tail hold limit", long: true, handle: a.readLog},
-		{pattern: "GET /v1/jobs/{ref}/why", where: fresh, params: "stage shards", handle: a.whyJob},
-		{pattern: "GET /v1/dead", where: fresh, params: "queue name label job since until limit", handle: a.listDead},
-		{pattern: "GET /v1/schedules", where: fresh, params: "next" + page, handle: a.listSchedules},
-		{pattern: "GET /v1/schedules/{ref}", where: fresh, params: "next", handle: a.getSchedule},
-		{pattern: "DELETE /v1/schedules/{ref}", where: commit, handle: a.removeSchedule},
-		{pattern: "POST /v1/schedules/{ref}/pause", where: commit, body: maxBody, handle: a.pauseSchedule},
-		{pattern: "POST /v1/schedules/{ref}/resume", where: commit, body: maxBody, handle: a.resumeSchedule},
-		{pattern: "POST /v1/schedules/{ref}/trigger", where: commit, body: maxBody, handle: a.triggerSchedule},
-		{pattern: "GET /v1/queues", where: fresh, handle: a.listQueues},
-		{pattern: "GET /v1/queues/{ref}", where: fresh, handle: a.getQueue},
-		{pattern: "PATCH /v1/queues/{ref}", where: commit, body: maxBody, handle: a.setQueue},
-		{pattern: "DELETE /v1/queues/{ref}", where: commit, handle: a.removeQueue},
-		{pattern: "POST /v1/queues/{ref}/pause", where: commit, body: maxBody, handle: a.pauseQueue},
-		{pattern: "POST /v1/queues/{ref}/resume", where: commit, body: maxBody, handle: a.resumeQueue},
-		{pattern: "GET /v1/nodes", where: fresh, params: "all" + page, handle: a.listNodes},
-		{pattern: "GET /v1/nodes/{ref}", where: fresh, handle: a.getNode},
-		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},
-		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, body: maxBody, handle: a.resumeNode},
-		{pattern: "POST /v1/nodes/{ref}/clear", where: commit, body: maxBody, handle: a.clearNode},
-		{pattern: "POST /v1/nodes/{ref}/label", where: commit, body: maxBody, handle: a.labelNode},
-		{pattern: "POST /v1/nodes/{ref}/role", where: commit, body: maxBody, handle: a.setRole},
-		{pattern: "DELETE /v1/nodes/{ref}", where: commit, params: "force", handle: a.removeNode},
-		{pattern: "GET /v1/events", where: fresh, params: "from job stage shards node kind since tail follow" + page, handle: a.listEvents, stream: a.followEvents},
-		{pattern: "POST /v1/tokens", where: commit, body: maxBody, handle: a.createToken},
-		{pattern: "GET /v1/tokens", where: fresh, params: "limit after", handle: a.listTokens},
-		{pattern: "DELETE /v1/tokens/{id}", where: commit, handle: a.removeToken},
-		{pattern: "GET /v1/pairings", where: commit, handle: a.listPairings}, // in the leader's memory only
-		{pattern: "POST /v1/pairings", where: commit, body: maxBody, handle: a.checkCode},
-		{pattern: "POST /v1/pairings/{id}/approve", where: commit, body: maxBody, handle: a.approvePairing},
-		{pattern: "DELETE /v1/pairings/{id}", where: commit, handle: a.refusePairing},
-		{pattern: "POST /v1/init", where: here, body: maxBody, handle: a.initCluster},
-		{pattern: "POST /v1/leave", where: here, body: maxBody, handle: a.leave},
-		{pattern: "POST /v1/doctor", where: here, body: maxBody, long: true, handle: a.doctor},
-		{pattern: "GET /v1/process", where: here, handle: a.getProcess},
-		{pattern: "POST /v1/process/stop", where: here, body: maxBody, handle: a.stopProcess},
-		{pattern: "GET /healthz", where: here, handle: a.health},
-		{pattern: "GET /readyz", where: here, handle: a.ready},
+		{pattern: "GET /v1/status", where: fresh, role: fsm.RoleViewer, handle: a.status},
+		{pattern: "POST /v1/jobs", where: commit, role: fsm.RoleOperator, params: "dry_run", body: maxJobBody, handle: a.submit, check: readSpec},
+		{pattern: "GET /v1/jobs", where: fresh, role: fsm.RoleViewer, params: "state queue name label dead since until" + page, handle: a.listJobs},
+		{pattern: "GET /v1/jobs/{ref}", where: fresh, role: fsm.RoleViewer, handle: a.getJob},
+		{pattern: "DELETE /v1/jobs/{ref}", where: commit, role: fsm.RoleOperator, params: "reason grace", handle: a.cancelJob},
+		{pattern: "POST /v1/jobs/{ref}/retry", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.retryJob},
+		{pattern: "POST /v1/jobs/{ref}/pause", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.pauseJob},
+		{pattern: "POST /v1/jobs/{ref}/resume", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.resumeJob},
+		{pattern: "POST /v1/jobs/{ref}/priority", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.prioritizeJob},
+		{pattern: "GET /v1/jobs/{ref}/spec", where: fresh, role: fsm.RoleViewer, params: "format", handle: a.jobSpec},
+		{pattern: "GET /v1/jobs/{ref}/shards", where: fresh, role: fsm.RoleViewer, params: "stage shards state attempts why" + page, handle: a.listShards},
+		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log", where: fresh, role: fsm.RoleViewer, params: "stream from tail hold limit", long: true, handle: a.readLog},
+		{pattern: "GET /v1/jobs/{ref}/why", where: fresh, role: fsm.RoleViewer, params: "stage shards", handle: a.whyJob},
+		{pattern: "GET /v1/dead", where: fresh, role: fsm.RoleViewer, params: "queue name label job since until limit", handle: a.listDead},
+		{pattern: "GET /v1/schedules", where: fresh, role: fsm.RoleViewer, params: "next" + page, handle: a.listSchedules},
+		{pattern: "GET /v1/schedules/{ref}", where: fresh, role: fsm.RoleViewer, params: "next", handle: a.getSchedule},
+		{pattern: "DELETE /v1/schedules/{ref}", where: commit, role: fsm.RoleOperator, handle: a.removeSchedule},
+		{pattern: "POST /v1/schedules/{ref}/pause", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.pauseSchedule},
+		{pattern: "POST /v1/schedules/{ref}/resume", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.resumeSchedule},
+		{pattern: "POST /v1/schedules/{ref}/trigger", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.triggerSchedule},
+		{pattern: "GET /v1/queues", where: fresh, role: fsm.RoleViewer, handle: a.listQueues},
+		{pattern: "GET /v1/queues/{ref}", where: fresh, role: fsm.RoleViewer, handle: a.getQueue},
+		{pattern: "PATCH /v1/queues/{ref}", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.setQueue},
+		{pattern: "DELETE /v1/queues/{ref}", where: commit, role: fsm.RoleOperator, handle: a.removeQueue},
+		{pattern: "POST /v1/queues/{ref}/pause", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.pauseQueue},
+		{pattern: "POST /v1/queues/{ref}/resume", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.resumeQueue},
+		{pattern: "GET /v1/nodes", where: fresh, role: fsm.RoleViewer, params: "all" + page, handle: a.listNodes},
+		{pattern: "GET /v1/nodes/{ref}", where: fresh, role: fsm.RoleViewer, handle: a.getNode},
+		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.drainNode},
+		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.resumeNode},
+		{pattern: "POST /v1/nodes/{ref}/clear", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.clearNode},
+		{pattern: "POST /v1/nodes/{ref}/label", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.labelNode},
+		{pattern: "POST /v1/nodes/{ref}/role", where: commit, role: fsm.RoleAdmin, body: maxBody, handle: a.setRole},
+		{pattern: "DELETE /v1/nodes/{ref}", where: commit, role: fsm.RoleAdmin, params: "force", handle: a.removeNode},
+		{pattern: "GET /v1/events", where: fresh, role: fsm.RoleViewer, params: "from job stage shards node kind since tail follow" + page, handle: a.listEvents, stream: a.followEvents},
+		{pattern: "POST /v1/tokens", where: commit, role: fsm.RoleAdmin, body: maxBody, handle: a.createToken},
+		{pattern: "GET /v1/tokens", where: fresh, role: fsm.RoleAdmin, params: "limit after", handle: a.listTokens},
+		{pattern: "DELETE /v1/tokens/{id}", where: commit, role: fsm.RoleAdmin, handle: a.removeToken},
+		{pattern: "GET /v1/clients", where: fresh, role: fsm.RoleAdmin, handle: a.listClients},
+		{pattern: "DELETE /v1/clients/{ref}", where: commit, role: fsm.RoleAdmin, handle: a.removeClient},
+		{pattern: "DELETE /v1/clients/self", where: commit, role: fsm.RoleViewer, handle: a.removeSelf},
+		{pattern: "GET " + pathWho, where: fresh, role: fsm.RoleViewer, handle: a.whoAmI},
+		{pattern: "GET /v1/pairings", where: commit, role: fsm.RoleAdmin, handle: a.listPairings}, // in the leader's memory only
+		{pattern: "POST /v1/pairings", where: commit, role: fsm.RoleAdmin, body: maxBody, handle: a.checkCode},
+		{pattern: "POST /v1/pairings/{id}/approve", where: commit, role: fsm.RoleAdmin, body: maxBody, handle: a.approvePairing},
+		{pattern: "DELETE /v1/pairings/{id}", where: commit, role: fsm.RoleAdmin, handle: a.refusePairing},
+		{pattern: "POST /v1/init", where: here, role: fsm.RoleAdmin, own: true, body: maxBody, handle: a.initCluster},
+		{pattern: "POST /v1/leave", where: here, role: fsm.RoleAdmin, own: true, body: maxBody, handle: a.leave},
+		{pattern: "POST /v1/doctor", where: here, role: fsm.RoleAdmin, body: maxBody, long: true, handle: a.doctor},
+		{pattern: "GET /v1/process", where: here, role: fsm.RoleAdmin, own: true, handle: a.getProcess},
+		{pattern: "POST /v1/process/stop", where: here, role: fsm.RoleAdmin, own: true, body: maxBody, handle: a.stopProcess},
+		{pattern: "GET /healthz", where: here, role: anyone, handle: a.health},
+		{pattern: "GET /readyz", where: here, role: anyone, handle: a.ready},
 	}
 }

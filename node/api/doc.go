@@ -1,7 +1,7 @@
 // Package api is the HTTP API of a node (transport/api.go lists it): what a person's commands, the dashboard and scripts ask.
 //
 // It owns the words in which the cluster explains itself: views, reasons, problems. It holds no rule of the ledger and no
-// decision of the leader; it must never know how a connection was secured, only who is asking (WithBy), and never where a
+// decision of the leader; it must never know how a connection was secured, only who is asking (WithBy, WithClient), and never where a
 // peer is. What it needs of its node are the small interfaces of contract.go.
 //
 //	request ─ServeHTTP─> door ──> route ─local──> handler            this machine's own affairs, streams

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -10,20 +9,6 @@ import (
 
 	"lanjobs/task"
 )
-
-type byKey struct{}
-
-// WithBy says who is asking: the owner of the unix socket, the holder of a client certificate. Whoever accepted the
-// connection has proven it; without it every request is refused (C47). The name goes into the audit log (R37).
-func WithBy(ctx context.Context, who string) context.Context {
-	return context.WithValue(ctx, byKey{}, who)
-}
-
-// By is who is asking, "" if that is not known.
-func By(ctx context.Context) string {
-	who, _ := ctx.Value(byKey{}).(string)
-	return who
-}
 
 // open are the paths that answer anybody: they tell nothing but that the process lives.
 var open = []string{"/healthz", "/readyz"}
@@ -46,7 +31,7 @@ func (a *API) admit(r *http.Request) error {
 	if slices.Contains(open, r.URL.Path) {
 		return nil
 	}
-	if By(r.Context()) == "" {
+	if !callerOf(r.Context()).known() {
 		return &statusError{http.StatusUnauthorized, task.NewProblem(task.ErrNotAllowed, "no credential came with this request",
 			"Use the socket of the node here as its owner, or log in: lanjobs login MACHINE")}
 	}

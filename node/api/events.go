@@ -149,6 +149,11 @@ func (a *API) followEvents(w http.ResponseWriter, q *request) error {
 	defer cancel(nil)
 	beats.Go(func() {
 		for a.pause(ctx, beat) {
+			// Whoever removes a client cuts its connections as far as this member hears of it; a member that took over a snapshot, or
+			// keeps no ledger, does not hear.
+			if _, err := a.identify(q.http, q.caller); errors.Is(err, task.ErrNotAllowed) {
+				cancel(err)
+			}
 			if err := s.write(nil); err != nil {
 				cancel(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -21,7 +22,8 @@ var passed = []string{"Content-Type", "Idempotency-Key", transport.HeaderRequest
 
 // forward has the leader answer a request. task.ErrNoLeader: none could be asked, or its answer did not come in time.
 func (a *API) forward(ctx context.Context, q *request, wait time.Duration) (*reply, error) {
-	r := &transport.APIRequest{HTTPMethod: q.http.Method, Path: q.http.URL.RequestURI(), Body: q.body, By: q.by, Hops: 1,
+	r := &transport.APIRequest{HTTPMethod: q.http.Method, Path: q.http.URL.RequestURI(), Body: q.body, Hops: 1,
+		By: q.caller.By, Role: string(q.caller.Role), Client: q.caller.Client, ClientKey: q.caller.Key,
 		Header: map[string]string{headerVia: string(a.cfg.Self)}}
 	for _, name := range passed {
 		if v := q.http.Header.Get(name); v != "" {
@@ -57,7 +59,7 @@ func (a *API) ServeForwarded(ctx context.Context, p *transport.APIRequest) (*tra
 	if err != nil || !strings.HasPrefix(p.Path, "/v1/") || p.By == "" {
 		return nil, invalid("not a forwarded request", "")
 	}
-	ctx = WithBy(context.WithValue(ctx, forwardedKey{}, forwarded{task.NodeID(p.Header[headerVia])}), p.By)
+	ctx = withCaller(context.WithValue(ctx, forwardedKey{}, forwarded{task.NodeID(p.Header[headerVia])}), forwardedCaller(p))
 	r, err := http.NewRequestWithContext(ctx, p.HTTPMethod, u.String(), bytes.NewReader(p.Body))
 	if err != nil {
 		return nil, invalid("not a forwarded request: "+err.Error(), "")
@@ -77,6 +79,16 @@ func (a *API) ServeForwarded(ctx context.Context, p *transport.APIRequest) (*tra
 		out.Header[name] = c.header.Get(name)
 	}
 	return out, nil
+}
+
+// forwardedCaller is who asks the member that passed a request on. A member of an earlier version knows owners only, and says no
+// role; a client counts for what this member's own ledger says of it.
+func forwardedCaller(p *transport.APIRequest) Caller {
+	c := Caller{By: p.By, Role: fsm.Role(p.Role), Client: p.Client, Key: p.ClientKey}
+	if c.Client == "" && c.Role == "" {
+		c.Role = fsm.RoleAdmin
+	}
+	return c
 }
 
 // capture keeps an answer instead of sending it.

@@ -31,11 +31,11 @@ func (v *view) plan() *plan.View {
 }
 
 // machines says what keeps each machine from shards of a stage.
-func (v *view) machines(spec *task.StageSpec) []machine {
-	key := needsKey(spec)
+func (v *view) machines(queue string, spec *task.StageSpec) []machine {
+	key := queue + " " + needsKey(spec)
 	out, known := v.judged[key]
 	if !known {
-		out = v.worded(plan.Fits(v.plan(), spec), spec)
+		out = v.worded(plan.Fits(v.plan(), queue, spec), spec)
 		v.judged[key] = out
 	}
 	return out
@@ -61,7 +61,7 @@ func (v *view) worded(rs []plan.Reason, spec *task.StageSpec) []machine {
 			m.nearly = v.nearly(task.Unmatched(spec.Require, &info), &info)
 			if len(m.nearly) > 0 {
 				m.why += " (" + strings.Join(m.nearly, ", ") + ")"
-			} else if m.fix != "" {
+			} else if strings.HasPrefix(m.fix, "lanjobs node label") { // it may lack the label only
 				m.fix = "if it does: " + m.fix
 			}
 		case plan.KindSilent:
@@ -91,7 +91,7 @@ func (v *view) namedOther(ms []machine) []machine {
 // unable tells whether a machine cannot run a shard however long the shard waits for a busy one.
 func unable(k plan.Kind) bool {
 	switch k {
-	case plan.KindRequire, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindUnstable, plan.KindDraining, plan.KindLacks:
+	case plan.KindRequire, plan.KindRefuses, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindUnstable, plan.KindDraining, plan.KindLacks:
 		return true
 	}
 	return false

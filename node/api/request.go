@@ -28,7 +28,8 @@ type request struct {
 	http      *http.Request
 	query     url.Values
 	body      []byte
-	by        string
+	caller    Caller
+	by        string         // caller.By
 	id        task.RequestID // of a write
 	wait      time.Duration  // how long a write may wait for a leader
 	hold      time.Duration  // how long a log request may wait for output
@@ -43,7 +44,8 @@ type request struct {
 
 // accept reads a request and refuses what is malformed.
 func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request, error) {
-	q := &request{http: r, by: By(r.Context()), via: a.cfg.Self, arrived: a.clock.Wall(), wait: defaultWait}
+	caller := callerOf(r.Context())
+	q := &request{http: r, caller: caller, by: caller.By, via: a.cfg.Self, arrived: a.clock.Wall(), wait: defaultWait}
 	if f, passed := r.Context().Value(forwardedKey{}).(forwarded); passed {
 		q.forwarded, q.via = true, f.via
 	}

@@ -41,7 +41,11 @@ func (a *API) serve(rt route) http.HandlerFunc {
 			return
 		}
 		defer g.leave()
-		rep, err := a.respond(w, r, rt)
+		caller, err := a.authorize(r, rt) // before anything that was sent is read
+		var rep *reply
+		if err == nil {
+			rep, err = a.respond(w, r.WithContext(withCaller(r.Context(), caller)), rt)
+		}
 		if c, forwarded := w.(*capture); forwarded {
 			if again, passing := errors.AsType[*againError](err); passing {
 				c.again = again

@@ -283,7 +283,7 @@ func (v *view) keyProblem(old *fsm.Job) error {
 func (v *view) cannotRun(spec *task.Spec) string {
 	for i := range spec.Stages {
 		st := &spec.Stages[i]
-		ms := v.machines(st)
+		ms := v.machines(spec.Queue, st)
 		if anyFits(ms) {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	"lanjobs/transport"
 )
 
-// Bounds of a join token.
+// Bounds of a join or login token.
 const (
 	defaultTokenTTL = time.Hour
 	minTokenTTL     = time.Minute
@@ -54,12 +54,16 @@ func (a *API) createToken(ctx context.Context, q *request) (*reply, error) {
 		}
 	}
 	token := transport.NewJoinToken(ca)
-	c := &fsm.CreateToken{ID: id, Hash: transport.HashSecret(token.Secret), TTL: task.MillisOf(ttl), Uses: b.Uses, Worker: b.Worker, By: q.by}
+	c := &fsm.CreateToken{ID: id, Hash: transport.HashSecret(token.Secret), TTL: task.MillisOf(ttl), Uses: b.Uses, Worker: b.Worker, Role: fsm.Role(b.Role), By: q.by}
 	if _, err := a.propose(ctx, c); err != nil {
 		return nil, err
 	}
-	return jsonReply(http.StatusCreated, transport.TokenView{ID: id, Token: token.String(), Join: a.joinLines(q.via, token.String()),
-		LeftSeconds: ttl.Seconds(), UsesLeft: b.Uses, Worker: b.Worker, By: q.by})
+	verb := "join"
+	if b.Role != "" {
+		verb = "login"
+	}
+	return jsonReply(http.StatusCreated, transport.TokenView{ID: id, Token: token.String(), Join: a.joinLines(verb, q.via, token.String()),
+		LeftSeconds: ttl.Seconds(), UsesLeft: b.Uses, Worker: b.Worker, Role: b.Role, By: q.by})
 }
 
 // tokenBody fills in what was left out and refuses what is out of bounds.
@@ -74,6 +78,9 @@ func tokenBody(b *transport.TokenBody) (time.Duration, error) {
 	if !ok || ttl < minTokenTTL || ttl > maxTokenTTL {
 		return 0, invalid(fmt.Sprintf("ttl_seconds %v is not from %v to %v", b.TTLSeconds, minTokenTTL.Seconds(), maxTokenTTL.Seconds()), "")
 	}
+	if b.Role != "" && (b.Worker || !fsm.Role(b.Role).Valid()) {
+		return 0, invalid("role is viewer, operator or admin, and goes with a login token, not with worker", "")
+	}
 	if b.Uses < 1 || b.Uses > maxTokenUses {
 		return 0, invalid(fmt.Sprintf("uses %d is not from 1 to %d", b.Uses, maxTokenUses), "")
 	}
@@ -87,14 +94,14 @@ func tokenID(r task.RequestID) string {
 }
 
 // joinLines are complete commands, one per address of the member that the client talks to.
-func (a *API) joinLines(via task.NodeID, token string) []string {
+func (a *API) joinLines(verb string, via task.NodeID, token string) []string {
 	var out []string
 	for _, m := range a.cfg.Peers.Members() {
 		if m.ID != via {
 			continue
 		}
 		for _, addr := range m.Addresses {
-			out = append(out, strings.Join([]string{"lanjobs join", addr, "--token", token}, " "))
+			out = append(out, strings.Join([]string{"lanjobs", verb, addr, "--token", token}, " "))
 		}
 	}
 	return out
@@ -107,7 +114,7 @@ func (a *API) listTokens(_ context.Context, q *request) (*reply, error) {
 		out.Index = v.Index
 		for _, t := range v.JoinTokens() {
 			if left := t.Until - v.Led; left > 0 && t.Uses > 0 {
-				out.Items = append(out.Items, transport.TokenView{ID: t.ID, LeftSeconds: seconds(left), UsesLeft: t.Uses, Worker: t.Worker, By: t.By})
+				out.Items = append(out.Items, transport.TokenView{ID: t.ID, LeftSeconds: seconds(left), UsesLeft: t.Uses, Worker: t.Worker, Role: string(t.Role), By: t.By})
 			}
 		}
 	})

@@ -214,7 +214,7 @@ func (t *term) delay() time.Duration {
 			wait = min(keepAlive-since, at.Sub(t.now(s)).Duration()+time.Millisecond)
 		}
 		if at, ok := s.DueLed(); ok {
-			wait = min(wait, (at - t.led(s)).Duration()+time.Millisecond)
+			wait = min(wait, (at-t.led(s)).Duration()+time.Millisecond)
 		}
 		wait = min(wait, t.sessions.untilSilent(s))
 		if due, ok := t.timetable.Next(s, t.cfg.Clock.Wall()); ok {

@@ -68,11 +68,11 @@ func (p *placer) forAll(j *fsm.Job, stage, shard int) (Reason, bool) {
 func (p *placer) perMachine(j *fsm.Job, stage, shard int) []Reason {
 	spec := &j.Spec.Stages[stage]
 	c := p.begin(j)
-	c.pick.stage, c.pick.shard, c.fit = stage, shard, p.fitOf(spec)
+	c.pick.stage, c.pick.shard, c.fit = stage, shard, p.fitOf(j.Queue(), spec)
 	chosen := p.chooseSeat(c)
 	out := make([]Reason, 0, len(p.members))
 	for _, m := range p.members {
-		r := Reason{Node: m.id, Kind: p.judgeStage(spec, c.fit.need, m)}
+		r := Reason{Node: m.id, Kind: p.judgeStage(j.Queue(), spec, c.fit.need, m)}
 		seat := -1
 		for i := range c.fit.seats {
 			if c.fit.seats[i].member == m {

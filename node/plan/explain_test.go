@@ -24,6 +24,8 @@ func TestWhyAShardDoesNotRun(t *testing.T) {
 	gpu := task.KV{Name: "gpu", Value: "true"}
 	needsGPU := simStage("s", 3, 5000)
 	needsGPU.Require = []task.Requirement{{Label: "gpu", Op: task.OpEqual, Values: []string{"true"}}}
+	asUser := simStage("s", 3, 5000)
+	asUser.User, asUser.Require = "anna", []task.Requirement{{Label: task.UserLabel + "anna", Op: task.OpEqual, Values: []string{"true"}}}
 	paused, one := true, 1
 	narrow := simStage("s", 3, 5000)
 	narrow.Parallelism = 1
@@ -51,6 +53,12 @@ func TestWhyAShardDoesNotRun(t *testing.T) {
 			b.apply(&fsm.Grant{Node: "b", Incarnation: 1, Job: "x", Shards: []int{0, 1, 2, 3}})
 		}, "b", plan.KindFull, "is full (4/4)", ""},
 		{"too small", asking(task.Resources{MilliCPU: 3500}, 1), nil, "a", plan.KindTooSmall, "asks for cpu 3.5, it has 3.2 to give (of 4, 20 % stays free)", ""},
+		{"refuses", needsGPU, func(b *board, _ *plan.View) {
+			n := info("b", gpu)
+			n.Refuses = []string{"default", "x"}
+			b.apply(&fsm.RegisterNode{Info: n, Incarnation: 2})
+		}, "b", plan.KindRefuses, "refuses queue default", "start it without that: lanjobs serve --refuse-queue \"\" on b"},
+		{"user", asUser, nil, "a", plan.KindRequire, "does not meet user.anna=true", "lanjobs serve --allow-user anna on a"},
 		{"job paused", needsGPU, func(b *board, _ *plan.View) { b.apply(&fsm.SetJob{Job: "j", Action: fsm.JobPause}) }, "", plan.KindJobPaused, "the job is paused", "lanjobs resume j"},
 		{"queue paused", needsGPU, func(b *board, _ *plan.View) { b.apply(&fsm.SetQueue{Name: "default", Paused: &paused}) }, "", plan.KindQueuePaused, "queue default is paused", "lanjobs queue resume default"},
 		{"queue full", needsGPU, func(b *board, _ *plan.View) {

@@ -7,15 +7,15 @@ import (
 	"lanjobs/task"
 )
 
-// Fits says machine by machine what keeps it from shards of a stage whatever job they are of, by the code that places: for a job
+// Fits says machine by machine what keeps it from shards of a stage whatever job of a queue they are of, by the code that places: for a job
 // that is not there yet, and where one answer is to do for many jobs. A machine without a Kind takes one now.
-func Fits(v *View, spec *task.StageSpec) []Reason {
+func Fits(v *View, queue string, spec *task.StageSpec) []Reason {
 	p := newPlacer(v)
-	job := &fsm.Job{Spec: &fsm.Spec{Spec: task.Spec{Stages: []task.StageSpec{*spec}}}}
-	c := &cursor{job: job, pick: pick{job: job}, fit: p.fitOf(&job.Spec.Stages[0])}
+	job := &fsm.Job{Spec: &fsm.Spec{Spec: task.Spec{Queue: queue, Stages: []task.StageSpec{*spec}}}}
+	c := &cursor{job: job, pick: pick{job: job}, fit: p.fitOf(job.Queue(), &job.Spec.Stages[0])}
 	out := make([]Reason, 0, len(p.members))
 	for _, m := range p.members {
-		r := Reason{Node: m.id, Kind: p.judgeStage(spec, c.fit.need, m)}
+		r := Reason{Node: m.id, Kind: p.judgeStage(job.Queue(), spec, c.fit.need, m)}
 		if r.Kind == "" {
 			r.Kind = c.fit.judgeRoom(m)
 		}

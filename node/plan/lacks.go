@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +71,11 @@ func (l *Lacks) of(spec *task.StageSpec, node task.NodeID) string {
 	return ""
 }
 
-// needs is all paths and programs of a stage.
+// needs is all paths and programs of a stage, and the user that it runs as.
 func needs(spec *task.StageSpec) []string {
+	if spec.User != "" {
+		return append(slices.Concat(spec.Paths, spec.Programs), "user "+spec.User)
+	}
 	if len(spec.Programs) == 0 {
 		return spec.Paths
 	}

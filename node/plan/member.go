@@ -113,15 +113,17 @@ type fit struct {
 
 // asksNothing tells whether a stage may run wherever a member may.
 func asksNothing(spec *task.StageSpec) bool {
-	return len(spec.Require) == 0 && len(spec.Prefer) == 0 && len(spec.Paths) == 0 && len(spec.Programs) == 0 && !spec.Broadcast &&
+	return len(spec.Require) == 0 && len(spec.Prefer) == 0 && len(spec.Paths) == 0 && len(spec.Programs) == 0 && !spec.Broadcast && spec.User == "" &&
 		spec.Resources.Booked() == task.Resources{MilliCPU: task.DefaultMilliCPU}
 }
 
 // judgeStage works out the same for one stage: what keeps a machine from its shards whatever else happens.
-func (v *View) judgeStage(spec *task.StageSpec, need claim, m *member) Kind {
+func (v *View) judgeStage(queue string, spec *task.StageSpec, need claim, m *member) Kind {
 	switch {
 	case len(spec.Require) > 0 && len(task.Unmatched(spec.Require, m.info)) > 0:
 		return KindRequire
+	case len(m.info.Refuses) > 0 && slices.Contains(m.info.Refuses, queue):
+		return KindRefuses
 	case m.tooSmall(&need) != "":
 		return KindTooSmall
 	case m.keeps != "":
@@ -132,12 +134,12 @@ func (v *View) judgeStage(spec *task.StageSpec, need claim, m *member) Kind {
 	return ""
 }
 
-// fitting gives the machines for a stage. The leader's own is one of them only if no other is (R18), or for a broadcast.
-func (v *View) fitting(spec *task.StageSpec, members []*member) *fit {
+// fitting gives the machines for a stage of a job in a queue. The leader's own is one of them only if no other is (R18), or for a broadcast.
+func (v *View) fitting(queue string, spec *task.StageSpec, members []*member) *fit {
 	f := &fit{need: claimOf(spec), seats: make([]seat, 0, len(members))}
 	others := false
 	for _, m := range members {
-		if v.judgeStage(spec, f.need, m) == "" {
+		if v.judgeStage(queue, spec, f.need, m) == "" {
 			f.seats = append(f.seats, seat{m, float64(len(spec.Prefer) - len(task.Unmatched(spec.Prefer, m.info)))})
 			others = others || m.id != v.Self
 		}

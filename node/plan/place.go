@@ -45,8 +45,9 @@ type placer struct {
 	members []*member
 	free    int // assignments that the members but the leader's own machine can still take
 	own     int // that the leader's own can
-	fits    map[*task.StageSpec]*fit
-	plain   *fit // of every stage that asks for nothing
+	fits    map[fitKey]*fit
+	plain   *fit            // of every stage that asks for nothing
+	refused map[string]bool // the queues that some machine refuses
 	queues  []*queue
 	queue   *queue // the last one asked for
 	sharing sharing
@@ -57,6 +58,12 @@ func newPlacer(v *View) *placer {
 	p := &placer{View: v, members: v.members()}
 	others := false
 	for _, m := range p.members {
+		for _, q := range m.info.Refuses {
+			if p.refused == nil {
+				p.refused = map[string]bool{}
+			}
+			p.refused[q] = true
+		}
 		if m.id == v.Self {
 			p.own = m.free
 			continue
@@ -70,20 +77,33 @@ func newPlacer(v *View) *placer {
 	return p
 }
 
-func (p *placer) fitOf(spec *task.StageSpec) *fit {
+// fitKey is what the machines for a stage depend on: the stage, nil if it asks for nothing, and its queue, "" if none refuses that.
+type fitKey struct {
+	spec  *task.StageSpec
+	queue string
+}
+
+func (p *placer) fitOf(queue string, spec *task.StageSpec) *fit {
+	key := fitKey{spec: spec}
+	if p.refused[queue] {
+		key.queue = queue
+	}
 	if asksNothing(spec) {
+		key.spec = nil
+	}
+	if key == (fitKey{}) {
 		if p.plain == nil {
-			p.plain = p.fitting(spec, p.members)
+			p.plain = p.fitting(queue, spec, p.members)
 		}
 		return p.plain
 	}
-	f := p.fits[spec]
+	f := p.fits[key]
 	if f == nil {
-		f = p.fitting(spec, p.members)
+		f = p.fitting(queue, spec, p.members)
 		if p.fits == nil {
-			p.fits = map[*task.StageSpec]*fit{}
+			p.fits = map[fitKey]*fit{}
 		}
-		p.fits[spec] = f
+		p.fits[key] = f
 	}
 	return f
 }
@@ -118,7 +138,7 @@ func (p *placer) beginStage(c *cursor) {
 		return
 	}
 	spec := &c.job.Spec.Stages[c.pick.stage]
-	if c.fit = p.fitOf(spec); !c.fit.anyRoom() {
+	if c.fit = p.fitOf(c.job.Queue(), spec); !c.fit.anyRoom() {
 		c.left = 0
 		return
 	}

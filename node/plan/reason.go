@@ -9,6 +9,7 @@ type Kind string
 // nothing: it takes the shard next.
 const (
 	KindRequire   Kind = "require"     // it does not meet placement.require
+	KindRefuses   Kind = "refuses"     // its owner lets it take nothing of the job's queue
 	KindTooSmall  Kind = "too_small"   // it has less than the attempt asks for even when nothing runs on it
 	KindUnborn    Kind = "not_started" // admitted, never registered
 	KindSilent    Kind = "silent"

@@ -57,7 +57,7 @@ func (p *placer) idleFor(j *fsm.Job, stage int) int {
 		return 0
 	}
 	room := 0
-	for f, i := p.fitOf(spec), 0; i < len(f.seats); i++ {
+	for f, i := p.fitOf(j.Queue(), spec), 0; i < len(f.seats); i++ {
 		if f.room(i) {
 			room += f.seats[i].free
 		}

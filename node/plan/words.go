@@ -18,6 +18,8 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 	case KindRequire:
 		lacking := task.Unmatched(spec.Require, m.info)
 		r.Text, r.Change = "does not meet "+requirements(lacking), labelling(p.nameOf(m.node), lacking)
+	case KindRefuses:
+		r.Text, r.Change = "refuses queue "+c.job.Queue(), "start it without that: lanjobs serve --refuse-queue \"\" on "+p.nameOf(m.node)
 	case KindTooSmall:
 		what := m.tooSmall(&c.fit.need)
 		whole := map[string]int{"cpu": m.info.CPUs * 1000, "memory": m.info.MemoryMB}[what]
@@ -67,11 +69,13 @@ func requirements(rs []task.Requirement) string {
 	return strings.Join(texts, ", ")
 }
 
-// labelling is the command that would make a machine meet requirements, "" if labels cannot.
+// labelling is the command that would make a machine meet requirements, "" if none can.
 func labelling(name string, lacking []task.Requirement) string {
 	words := []string{"lanjobs node label", name}
 	for _, r := range lacking {
 		switch {
+		case strings.HasPrefix(r.Label, task.UserLabel): // the machine says so of itself: a label from afar changes nothing
+			return "lanjobs serve --allow-user " + strings.TrimPrefix(r.Label, task.UserLabel) + " on " + name
 		case r.Label == "node" || r.Label == "os" || r.Label == "arch" || r.Op == task.OpNotEqual:
 			return ""
 		case r.Op == task.OpExists:

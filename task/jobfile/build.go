@@ -85,6 +85,18 @@ func (l *loader) workOnce(f *file) {
 	}
 }
 
+// asUser adds what a stage with a user asks of machines: that they say that they allow it.
+func asUser(user string, require []task.Requirement) []task.Requirement {
+	if user == "" || !validLabel(task.UserLabel+user) { // the latter is refused with words of its own
+		return require
+	}
+	r := task.Requirement{Label: task.UserLabel + user, Op: task.OpEqual, Values: []string{"true"}}
+	if slices.ContainsFunc(require, func(o task.Requirement) bool { return o.String() == r.String() }) {
+		return require
+	}
+	return append(require, r)
+}
+
 // stageSpec fills one stage.
 func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 	lease := task.DefaultLease(get(s, "lease.ttl", task.DefaultTTL))
@@ -100,10 +112,11 @@ func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 		Env:         env(s, set),
 		EnvFiles:    some(get(s, "env_files", []string(nil))),
 		Workdir:     get(s, "workdir", ""),
+		User:        get(s, "user", ""),
 		Shards:      1,
 		ShardKey:    get(s, "shard_key", ""),
 		Parallelism: get(s, "parallelism", 0),
-		Require:     l.conditions(s, "placement.require"),
+		Require:     asUser(get(s, "user", ""), l.conditions(s, "placement.require")),
 		Prefer:      l.conditions(s, "placement.prefer"),
 		Paths:       some(get(s, "placement.paths", []string(nil))),
 		Programs:    some(get(s, "placement.programs", []string(nil))),

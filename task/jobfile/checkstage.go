@@ -20,6 +20,7 @@ const (
 func (c *checker) stageSpec(s *task.StageSpec) {
 	c.work(s)
 	c.environment(s)
+	c.user(s.User)
 	c.shards(s)
 	c.placement(s)
 	c.resources(s.Resources)
@@ -32,6 +33,15 @@ func (c *checker) stageSpec(s *task.StageSpec) {
 	c.patience("stall_timeout", s.StallTimeout)
 	c.lease(s.Lease)
 	c.retry(s.Retry)
+}
+
+// user checks the name of a user: it becomes a label, too.
+func (c *checker) user(name string) {
+	switch {
+	case name == "":
+	case len(task.UserLabel+name) > task.MaxNameLength || !validLabel(task.UserLabel+name):
+		c.fault(fmt.Sprintf("user %s is not the name of a user that machines could allow", quote(name)), "letters, digits and - _ . only", "user")
+	}
 }
 
 // work checks that there is one thing to run.

@@ -40,6 +40,9 @@ func SchemaHelp() string {
 	section("The work: exactly one of run, command, stages, jobs. At the top level, in a stage, or in one of jobs:", work)
 	section("Several stages:", graph)
 	b.WriteString(helpRules)
+	if unbuilt.Len() == 0 {
+		return b.String()
+	}
 	b.WriteString("\nNot built yet, refused by name:\n")
 	width := 0
 	for name := range strings.FieldsSeq(unbuilt.String()) {

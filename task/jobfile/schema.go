@@ -40,7 +40,7 @@ var schema = []key{
 		like: "files: [score.py]", also: []string{"artifacts", "input_files", "uploads"}},
 	{name: "workdir", kind: kindText, in: inWork, def: `""`, doc: `"" = a fresh private directory; else absolute, must exist there`,
 		like: "workdir: /mnt/nas/video", also: []string{"working_dir", "working_directory", "cwd", "chdir", "dir"}},
-	{name: "user", kind: kindText, in: inWork, doc: "run as", unbuilt: true, like: "user: anna", also: []string{"run_as", "username"}},
+	{name: "user", kind: kindText, in: inWork, def: `""`, doc: "run as this user, on machines that allow it (serve --allow-user)", like: "user: anna", also: []string{"run_as", "username"}},
 	{name: "shards", kind: kindShards, in: inWork, def: "1", doc: "how many pieces, 1-1000000: a number, or a map with one of", like: "shards: 100",
 		also: []string{"replicas", "completions", "array", "matrix", "instances", "strategy", "tasks"}, sub: []key{
 			{name: "count", kind: kindInt, in: inSub, doc: "the number", like: "shards: {count: 100}"},

@@ -79,11 +79,17 @@ func (r *Runner) admit(a *attempt) error {
 
 // begin prepares an attempt, opens its endpoint and hands it to the guard. A fault of the job is an end; any other is returned.
 func (r *Runner) begin(a *attempt, stage *task.StageSpec, files []task.File, cp *task.Checkpoint) error {
+	u, err := r.userFor(stage)
+	if missing, ok := errors.AsType[*unmetError](err); ok {
+		r.end(a, &exitRecord{Unmet: missing.text})
+		return nil
+	}
+	a.record.Owner = u.owner()
 	e, err := r.openEndpoint(a)
 	if err != nil {
 		return r.undo(a, fmt.Errorf("task endpoint: %w", err))
 	}
-	l, err := r.prepare(a.record, stage, files, cp)
+	l, err := r.prepare(a.record, u, stage, files, cp)
 	if bad, ok := errors.AsType[*startError](err); ok {
 		e.close()
 		r.end(a, &exitRecord{Code: bad.code, StartError: bad.text})

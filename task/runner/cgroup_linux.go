@@ -94,7 +94,7 @@ func (s *cgroupSlot) works() bool {
 	if unix.Access(filepath.Join(s.dir, "cgroup.kill"), unix.W_OK) != nil { // since Linux 5.14
 		return false
 	}
-	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", ":"}, &syscall.ProcAttr{Sys: commandAttr(s)})
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", ":"}, &syscall.ProcAttr{Sys: commandAttr(s, nil)})
 	if err != nil {
 		return false
 	}

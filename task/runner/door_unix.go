@@ -63,7 +63,8 @@ func (s *doors) open(r *Runner, e *endpoint) error {
 	path := e.paths.socket
 	s.mu.Lock()
 	var spare spareDoor
-	if n := len(s.free); n > 0 {
+	theirs := e.rec.Owner != (owner{}) // such a door is not handed on
+	if n := len(s.free); n > 0 && !theirs {
 		spare, s.free = s.free[n-1], s.free[:n-1]
 	}
 	s.mu.Unlock()
@@ -79,6 +80,10 @@ func (s *doors) open(r *Runner, e *endpoint) error {
 	if err != nil {
 		return err
 	}
+	if err := e.rec.Owner.give(path); err != nil {
+		d.close()
+		return err
+	}
 	d.let(e)
 	e.door = d
 	r.wg.Go(func() { d.accept(r.reception) })
@@ -92,7 +97,7 @@ func (s *doors) take(e *endpoint, closing bool) {
 	defer s.mu.Unlock()
 	s.made++
 	path := filepath.Join(s.dir, "d-"+strconv.Itoa(s.made))
-	if closing || len(s.free) >= maxSpares || os.Rename(e.paths.socket, path) != nil {
+	if closing || e.rec.Owner != (owner{}) || len(s.free) >= maxSpares || os.Rename(e.paths.socket, path) != nil {
 		d.close()
 		_ = os.Remove(e.paths.socket)
 		return

@@ -138,7 +138,7 @@ func (e *endpoint) putCheckpoint(b Backend, w http.ResponseWriter, req *http.Req
 	e.saving.Lock()
 	if seq > e.savedSeq {
 		e.savedSeq = seq
-		if err := saveCheckpoint(e.paths, &task.Checkpoint{Seq: seq, Data: data}); err != nil {
+		if err := saveCheckpoint(e.paths, e.rec.Owner, &task.Checkpoint{Seq: seq, Data: data}); err != nil {
 			e.r.log.Warn("checkpoint file not written", "execution", e.x, "error", err) // the cluster has it
 		}
 	}

@@ -105,7 +105,11 @@ func (g *guard) stop(a *guarded, reason task.StopReason, grace time.Duration) {
 
 // term tells the command why, then sends SIGTERM to its group (UX 3).
 func (g *guard) term(a *guarded) {
-	if err := writeWhole(a.launch.StopFile, []byte(string(a.reason)+"\n"), 0o600); err != nil {
+	mode := os.FileMode(0o600)
+	if a.launch.User != nil {
+		mode = 0o644 // it is no secret, and the folder lets nobody list it
+	}
+	if err := writeWhole(a.launch.StopFile, []byte(string(a.reason)+"\n"), mode); err != nil {
 		g.log.Warn("stop file not written", "execution", a.x, "error", err)
 	}
 	g.mu.Lock()

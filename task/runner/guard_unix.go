@@ -80,13 +80,13 @@ func (g *guard) fork(a *guarded, files []*os.File) error {
 		fds[i] = f.Fd()
 	}
 	pause := func(d time.Duration) { <-g.clock.After(d) }
-	pid, err := startChild(&a.launch, fds, commandAttr(a.slot), pause)
+	pid, err := startChild(&a.launch, fds, commandAttr(a.slot, a.launch.User), pause)
 	if err != nil && a.slot != nil && !isExecError(err) {
 		// Some systems let us make a control group but not start a process in it.
 		g.cgroup.put(a.slot)
 		g.cgroup.refuse()
 		a.slot = nil
-		pid, err = startChild(&a.launch, fds, commandAttr(nil), pause)
+		pid, err = startChild(&a.launch, fds, commandAttr(nil, a.launch.User), pause)
 	}
 	if err != nil {
 		return err

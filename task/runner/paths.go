@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"lanjobs/task"
 )
@@ -32,6 +33,14 @@ func (r *Runner) paths(x task.ExecutionID) paths {
 		dir: base, checkpoint: base + ".checkpoint", seq: base + ".seq", rng: base + ".range", output: base + ".output", stop: base + ".stop", script: base + ".script",
 		socket: filepath.Join(r.sockets, string(x)),
 	}
+}
+
+// scriptIn is the script file that a command line names, "" if there is none.
+func (p paths) scriptIn(args []string) string {
+	if n := len(args); n > 0 && strings.HasPrefix(args[n-1], p.script) {
+		return args[n-1]
+	}
+	return ""
 }
 
 // remove drops all of it, the directory into spares if it is as it was.
@@ -86,7 +95,7 @@ func checkPrivate(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() || runtime.GOOS != "windows" && (info.Mode().Perm() != 0o700 || !ownedByUs(info)) {
+	if !info.IsDir() || runtime.GOOS != "windows" && (info.Mode().Perm()&^0o011 != 0o700 || !ownedByUs(info)) {
 		return fmt.Errorf("%s is not a private folder of this user: remove it", dir)
 	}
 	return nil

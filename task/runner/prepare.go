@@ -28,6 +28,7 @@ type record struct {
 	StallTimeout task.Millis `json:",omitempty"`
 	URL          string      `json:",omitempty"` // Windows: where its endpoint was, to be there again
 	Secret       string      `json:",omitempty"`
+	Owner        owner       `json:",omitzero"` // whom it runs as, if that is not the node's own user
 }
 
 func newRecord(a *task.Assignment, spec *task.Spec, node string) (*record, *task.StageSpec, error) {
@@ -56,20 +57,23 @@ func newRecord(a *task.Assignment, spec *task.Spec, node string) (*record, *task
 
 // prepare makes an attempt's private directory and checks everything that can be checked before its start, so that a fault has
 // the words of a person. What it returns is a *startError if the job or this machine is at fault, else the runner itself is.
-func (r *Runner) prepare(rec *record, stage *task.StageSpec, files []task.File, cp *task.Checkpoint) (*launch, error) {
+func (r *Runner) prepare(rec *record, u *taskUser, stage *task.StageSpec, files []task.File, cp *task.Checkpoint) (*launch, error) {
 	p := r.paths(rec.Assignment.Execution())
 	if err := r.spares.take(p.dir); err != nil {
 		return nil, err
 	}
 	if cp != nil {
-		if err := saveCheckpoint(p, cp); err != nil {
+		if err := saveCheckpoint(p, rec.Owner, cp); err != nil {
 			return nil, err
 		}
 	}
 	if err := r.checkPaths(stage.Paths); err != nil { // before anything that may be on one of them
 		return nil, err
 	}
-	v, err := buildEnv(r.base, r.cfg.Exe, stage, ownVars(rec, p))
+	if err := u.mayHave(stage, len(files)); err != nil {
+		return nil, err
+	}
+	v, err := buildEnv(r.baseFor(u), r.cfg.Exe, stage, ownVars(rec, p))
 	if err != nil {
 		return nil, cannotStart(126, "%v", err)
 	}
@@ -91,17 +95,27 @@ func (r *Runner) prepare(rec *record, stage *task.StageSpec, files []task.File, 
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{Path: program, Args: args, Env: v.environ(), Dir: dir, Mark: markName + "=" + p.dir, StopFile: p.stop,
+	if err := u.hand(p, p.scriptIn(args)); err != nil {
+		return nil, err
+	}
+	l := &launch{User: u, Path: program, Args: args, Env: v.environ(), Dir: dir, Mark: markName + "=" + p.dir, StopFile: p.stop,
 		Timeout: stage.Timeout, StopGrace: stage.Lease.StopGrace, StallTimeout: stage.StallTimeout, Limits: limitsOf(stage.Resources)}
 	return l, noZeroBytes(l)
 }
 
 // saveCheckpoint: the number first. If we die in between, the next checkpoint must not get a number that was used already.
-func saveCheckpoint(p paths, cp *task.Checkpoint) error {
+func saveCheckpoint(p paths, o owner, cp *task.Checkpoint) error {
 	if err := writeWhole(p.seq, strconv.AppendUint(nil, cp.Seq, 10), 0o600); err != nil {
 		return err
 	}
-	return writeWhole(p.checkpoint, cp.Data, 0o600)
+	if o == (owner{}) {
+		return writeWhole(p.checkpoint, cp.Data, 0o600)
+	}
+	next := p.checkpoint + ".new"
+	if err := errors.Join(os.WriteFile(next, cp.Data, 0o600), o.give(next)); err != nil {
+		return err
+	}
+	return os.Rename(next, p.checkpoint)
 }
 
 // loadCheckpoint gives the last one that was accepted, nil if none.

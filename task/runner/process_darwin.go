@@ -64,6 +64,8 @@ func normalOOMScore() error { return nil }
 
 func oomKills() (uint64, bool) { return 0, false }
 
-func commandAttr(*cgroupSlot) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func commandAttr(_ *cgroupSlot, u *taskUser) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: u.credential()}
+}
 
 func threadID() int { return 0 }

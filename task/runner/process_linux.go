@@ -143,8 +143,8 @@ func oomKills() (uint64, bool) {
 }
 
 // commandAttr: a session and group of its own, and death with the guard as far as the kernel can see to it.
-func commandAttr(slot *cgroupSlot) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+func commandAttr(slot *cgroupSlot, u *taskUser) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: u.credential()}
 	if slot != nil {
 		attr.UseCgroupFD, attr.CgroupFD = true, slot.fd
 	}

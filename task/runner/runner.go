@@ -28,6 +28,10 @@ type Config struct {
 	GuardArgs []string
 	// GuardIdle is how long a guard without work waits for its agent before it leaves; a minute if 0.
 	GuardIdle time.Duration
+	// RunAs is the user that attempts run as which ask for none, "" = the node's own; AllowUsers are those that they may ask for. See
+	// CheckUsers, which must have found nothing.
+	RunAs      string
+	AllowUsers []string
 	// NoCgroups leaves control groups alone even where they are allowed.
 	NoCgroups bool
 	// LogKeepBytes and LogKeepAge bound the logs of ended attempts; 1 GiB and 30 days if 0.
@@ -139,6 +143,11 @@ func (r *Runner) open() error {
 		return err
 	}
 	r.doors.dir = r.sockets
+	if r.switches() {
+		if err := r.openToUsers(); err != nil {
+			return err
+		}
+	}
 	r.openCgroups()
 	r.reception = newReception(r)
 	r.wg.Go(func() { _ = r.reception.server.Serve(r.reception) }) // ends with Close

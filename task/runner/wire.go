@@ -62,6 +62,8 @@ type launch struct {
 	// StallTimeout is how long it may be silent; 0 = for ever.
 	StallTimeout task.Millis `json:"stall_timeout,omitempty"`
 	Limits       limits      `json:"limits,omitzero"`
+	// User is whom it runs as; nil = whoever the guard runs as.
+	User *taskUser `json:"user,omitempty"`
 }
 
 // hello is a guard's card.

@@ -1,0 +1,82 @@
+//go:build unix
+
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"lanjobs/transport"
+)
+
+// TestGrantedLoginBelongsToItsUser: what root makes in somebody's home folder belongs to that somebody, is closed to all others, and no
+// link leads it anywhere else.
+func TestGrantedLoginBelongsToItsUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip(err)
+	}
+	uid, _ := strconv.Atoi(nobody.Uid)
+	a := newAfar(t, "home").admit(t, "ben@pc")
+	keep := func(home string) (string, error) {
+		b, err := loginsOf(&user.User{Username: "ben", Uid: nobody.Uid, Gid: nobody.Gid, HomeDir: home}, "linux")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.close()
+		name, err := b.keep(a, "home")
+		return b.folder(name), err
+	}
+	home := t.TempDir()
+	folder, err := keep(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(home, ".config/lanjobs/logins/home"); folder != want {
+		t.Errorf("kept in %s", folder)
+	}
+	made := 0
+	err = filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == home {
+			return err
+		}
+		made++
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.Sys().(*syscall.Stat_t).Uid != uint32(uid) || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, owner %d", path, info.Mode(), info.Sys().(*syscall.Stat_t).Uid)
+		}
+		return nil
+	})
+	if err != nil || made != 6 {
+		t.Errorf("%d made, %v", made, err)
+	}
+	if back, err := transport.LoadAccess(folder); err != nil || back.ID != a.ID {
+		t.Errorf("%+v, %v", back, err)
+	}
+	for _, link := range []string{".config", ".config/lanjobs", ".config/lanjobs/logins/home"} {
+		home, elsewhere := t.TempDir(), t.TempDir()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, link)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(elsewhere, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := keep(home)
+		entries, _ := os.ReadDir(elsewhere)
+		if err == nil || !strings.Contains(err.Error(), "escapes") || len(entries) > 0 {
+			t.Errorf("by the link %s: %v, made %v", link, err, entries)
+		}
+	}
+}
