@@ -31,6 +31,7 @@ type launcher func(exe string, args []string, logFile string) (exited <-chan err
 type serveFlags struct {
 	listen, name string
 	labels       []string
+	inhibit      string
 }
 
 func (f serveFlags) args(dataDir string) []string {
@@ -40,6 +41,9 @@ func (f serveFlags) args(dataDir string) []string {
 	}
 	if f.name != "" {
 		args = append(args, "--node-name", f.name)
+	}
+	if f.inhibit != "" {
+		args = append(args, "--inhibit", f.inhibit)
 	}
 	for _, l := range f.labels {
 		args = append(args, "--label", l)

@@ -30,6 +30,7 @@ its jobs. From now on machines with a token may join: lanjobs token create`,
 			&urfave.StringFlag{Name: "name", Usage: "call the cluster `NAME`", DefaultText: defaultCluster},
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port (all addresses, " + defaultPort + ")"},
+			inhibitFlag(),
 			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
 		},
 		run: runInit,
@@ -45,7 +46,7 @@ func runInit(ctx context.Context, c *call) error {
 	if name != node.CleanName(name) {
 		return usage(c.path, "--name %q: use a-z, 0-9 and -, for example %q.", name, node.CleanName(name))
 	}
-	f := serveFlags{listen: listen, name: c.flags.String("node-name")}
+	f := serveFlags{listen: listen, name: c.flags.String("node-name"), inhibit: c.flags.String("inhibit")}
 	cl, v, err := c.connect(ctx)
 	switch {
 	case err == nil && v.Name != "":
@@ -70,6 +71,9 @@ func (c *call) initRunning(ctx context.Context, cl *client, name string, f serve
 	}
 	if f.name != "" {
 		return usage(c.path, "the node here has its name already: --node-name is for a fresh start.")
+	}
+	if f.inhibit != "" && f.inhibit != c.getenv("LANJOBS_INHIBIT") {
+		return usage(c.path, "the node here runs already: --inhibit is for its start, as in lanjobs serve --inhibit %s.", f.inhibit)
 	}
 	if f.listen == "" {
 		f.listen = c.nodes.config().Listen

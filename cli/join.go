@@ -30,6 +30,7 @@ func joinRow() *command {
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port here"},
 			&urfave.BoolFlag{Name: "worker", Usage: "run jobs only, never vote"},
 			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
+			inhibitFlag(),
 			&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
 			&urfave.BoolFlag{Name: "replace", Usage: "put the data of the node here aside, even of another cluster"},
 		},
@@ -56,7 +57,7 @@ func runJoin(ctx context.Context, c *call) error {
 	if token == "" {
 		return noToken(c.path, c.args[0])
 	}
-	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")}
+	f := serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label"), inhibit: c.flags.String("inhibit")}
 	cfg, err := c.nodeConfig(f)
 	if err != nil {
 		return err

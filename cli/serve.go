@@ -12,6 +12,7 @@ import (
 
 	"lanjobs/node"
 	"lanjobs/task"
+	"lanjobs/task/runner"
 )
 
 func serveRow() *command {
@@ -23,6 +24,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port, once a member"},
 			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
+			inhibitFlag(),
 			&urfave.IntFlag{Name: "slots", Usage: "run `N` attempts at once (the number of processors)"},
 			&urfave.Float64Flag{Name: "tempo", Usage: "multiply the time-outs of elections by `N`, for slow disks and Wi-Fi (1)"},
 			&urfave.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text, json"},
@@ -34,7 +36,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 			if err != nil {
 				return err
 			}
-			cfg, err := c.nodeConfig(serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label")})
+			cfg, err := c.nodeConfig(serveFlags{listen: listen, name: c.flags.String("node-name"), labels: c.flags.StringSlice("label"), inhibit: c.flags.String("inhibit")})
 			if err != nil {
 				return err
 			}
@@ -53,6 +55,11 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 	}
 }
 
+// inhibitFlag says when the machine is kept awake for its tasks.
+func inhibitFlag() urfave.Flag {
+	return &urfave.StringFlag{Name: "inhibit", EnvVars: env("INHIBIT"), Usage: "awake while tasks run, `WHEN`: mains (not on battery), always, never"}
+}
+
 // nodeConfig is the default node with what the command line says of it.
 func (c *call) nodeConfig(f serveFlags) (node.Config, error) {
 	cfg := c.nodes.config()
@@ -64,6 +71,7 @@ func (c *call) nodeConfig(f serveFlags) (node.Config, error) {
 	if f.name != "" {
 		cfg.Name = f.name
 	}
+	cfg.Inhibit = runner.InhibitPolicy(f.inhibit)
 	for _, word := range f.labels {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {

@@ -1,15 +1,18 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"lanjobs/task"
+	"lanjobs/task/runner"
 	"lanjobs/transport"
 )
 
@@ -28,6 +31,11 @@ type Config struct {
 	Clock    task.Clock
 	// NoopRunner is for benchmarks: attempts succeed without a process.
 	NoopRunner bool
+	// Inhibit is when this machine may be kept awake for its tasks (R15); "" = as it was told last, runner.InhibitMains at first.
+	Inhibit runner.InhibitPolicy
+	// Inhibitor keeps it awake, Sleeps tells of its sleeps; nil = by the means of the system.
+	Inhibitor runner.Inhibitor
+	Sleeps    func(context.Context, task.Clock, runner.Sleeper) error
 	// Tempo multiplies Raft's time-outs for slow disks and Wi-Fi; 1 by default.
 	Tempo float64
 }
@@ -87,6 +95,9 @@ func (c Config) Validate() error {
 	}
 	if c.Slots < 1 || c.Slots > task.MaxSlots {
 		errs = append(errs, fmt.Errorf("slots %d: use 1 to %d", c.Slots, task.MaxSlots))
+	}
+	if c.Inhibit != "" && !slices.Contains(runner.InhibitPolicies, string(c.Inhibit)) {
+		errs = append(errs, fmt.Errorf("--inhibit %q: use %s", c.Inhibit, strings.Join(runner.InhibitPolicies, ", ")))
 	}
 	return errors.Join(errs...)
 }

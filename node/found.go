@@ -73,7 +73,15 @@ func foundCluster(cfg Config, store *localStore, identity *transport.Identity, n
 	if err := identity.Adopt(info, cert); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(store.SetSettings(Settings{Listen: cfg.Listen}), ca.Save(cfg.DataDir)); err != nil {
+	settings, err := store.Settings()
+	if err != nil {
+		return nil, err
+	}
+	settings.Listen = cfg.Listen
+	if cfg.Inhibit != "" {
+		settings.Inhibit = cfg.Inhibit
+	}
+	if err := errors.Join(store.SetSettings(settings), ca.Save(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	if err := identity.Save(cfg.DataDir); err != nil {
@@ -139,7 +147,7 @@ func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinRep
 		return err
 	}
 	defer store.Close()
-	s := Settings{Listen: cfg.Listen, Worker: worker}
+	s := Settings{Listen: cfg.Listen, Worker: worker, Inhibit: cfg.Inhibit}
 	for _, m := range reply.Members {
 		s.Seeds = append(s.Seeds, m.Addrs...)
 		if err := (bookStore{store}).Save(m.ID, transport.Peer{Addrs: m.Addrs, Name: m.Name}); err != nil {

@@ -43,6 +43,12 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 			return nil, err
 		}
 		return l.m.serveTwin(from, q), nil
+	case transport.MethodWake:
+		var q transport.WakeRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.wakeHere(&q)
 	case transport.MethodRejoin:
 		var q transport.RejoinRequest
 		if err := transport.Decode(body, &q); err != nil {

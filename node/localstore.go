@@ -14,6 +14,7 @@ import (
 
 	"lanjobs/node/worker"
 	"lanjobs/task"
+	"lanjobs/task/runner"
 	"lanjobs/transport"
 )
 
@@ -86,6 +87,16 @@ type Settings struct {
 	Listen string   `json:"listen,omitempty"`
 	Worker bool     `json:"worker,omitempty"` // joined with --worker: never a voter
 	Seeds  []string `json:"seeds,omitempty"`  // addresses of members at the time of joining
+	// Inhibit is what the owner said last, by any command that starts the node.
+	Inhibit runner.InhibitPolicy `json:"inhibit,omitempty"`
+}
+
+// inhibit is the policy that holds.
+func (s Settings) inhibit() runner.InhibitPolicy {
+	if s.Inhibit == "" {
+		return runner.InhibitMains
+	}
+	return s.Inhibit
 }
 
 var keySettings = []byte("settings")

@@ -36,6 +36,8 @@ type machine struct {
 	incarnation uint64 // this start of the agent
 	about       func() task.NodeInfo
 	meter       loadMeter
+	power       power
+	awake       *runner.Awake
 	store       *localStore
 	audit       *observe.Audit
 	wire        *wire // nil on a this-machine-only node
@@ -78,6 +80,12 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
+	if m.cfg.Inhibitor == nil {
+		m.cfg.Inhibitor = runner.SystemInhibitor()
+	}
+	if m.cfg.Sleeps == nil {
+		m.cfg.Sleeps = runner.WatchSleep
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close())
@@ -103,6 +111,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err != nil {
 		return m, err
 	}
+	m.awake = runner.NewAwake(runner.AwakeConfig{Policy: m.settings.inhibit(), Inhibitor: m.cfg.Inhibitor, OnBattery: m.onBattery, Clock: m.clock, Log: m.log})
 	m.core, err = NewCore(Parts{
 		Self: m.identity.NodeID, Info: m.info, Incarnation: m.incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
 		NewJobID: newJobID, Out: m.outError, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
@@ -110,7 +119,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
-		Outbox: outboxStore{m.store}, Load: m.load, Local: &local{m},
+		Outbox: outboxStore{m.store}, Load: m.load, Awake: m.awake, Local: &local{m},
 	})
 	if err != nil {
 		return m, err
@@ -151,6 +160,10 @@ func (m *machine) openFolder() error {
 		return err
 	}
 	m.settings, err = store.Settings()
+	if err == nil && m.cfg.Inhibit != "" && m.cfg.Inhibit != m.settings.Inhibit {
+		m.settings.Inhibit = m.cfg.Inhibit
+		err = store.SetSettings(m.settings)
+	}
 	m.about = sync.OnceValue(m.readInfo)
 	return err
 }

@@ -128,6 +128,8 @@ type NodeView struct {
 	SeenSeconds *float64   `json:"seen_seconds,omitempty"`
 	Note        string     `json:"note,omitempty"`
 	Refusal     string     `json:"refusal,omitempty"` // why the last connection to it was refused, if it was
+	Laptop      bool       `json:"laptop,omitempty"`  // it has a battery, or the label laptop=true
+	MACs        []string   `json:"macs,omitempty"`    // for waking it by the network
 }
 
 // ClusterView is what status shows.

@@ -87,6 +87,7 @@ func (a *API) routes() []route {
 		{pattern: "GET /v1/nodes/{ref}", where: fresh, handle: a.getNode},
 		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, body: maxBody, handle: a.drainNode},
 		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, body: maxBody, handle: a.resumeNode},
+		{pattern: "POST /v1/nodes/{ref}/wake", where: fresh, body: maxBody, handle: a.wakeNode},
 		{pattern: "POST /v1/nodes/{ref}/label", where: commit, body: maxBody, handle: a.labelNode},
 		{pattern: "DELETE /v1/nodes/{ref}", where: commit, params: "force", handle: a.removeNode},
 		{pattern: "GET /v1/events", where: fresh, params: "from job stage shards node kind since tail follow" + page, handle: a.listEvents, stream: a.followEvents},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -16,7 +17,7 @@ func (v *view) node(n *fsm.Node) task.NodeView {
 	m := v.members[id]
 	out := task.NodeView{ID: id, Name: nodeName(n), Role: string(v.role(n)), State: v.nodeState(n), Since: wallTime(n.Since), OS: n.Info.OS, Arch: n.Info.Arch,
 		CPUs: n.Info.CPUs, Slots: n.Info.Slots, Version: n.Info.Version, Limits: n.Info.Limits, Labels: slices.Clone(info.Labels), Running: v.Held(id),
-		Addresses: slices.Clone(m.Addresses), Refusal: m.Refusal}
+		Addresses: slices.Clone(m.Addresses), Refusal: m.Refusal, Laptop: sleeper(n), MACs: slices.Clone(n.Info.MACs)}
 	if seen, ok := v.seen(id); ok {
 		ago := seen.Ago.Seconds()
 		load := seen.Load
@@ -47,6 +48,7 @@ func (v *view) role(n *fsm.Node) Role {
 const (
 	nodeReady    = "ready"
 	nodeSilent   = "silent"
+	nodeAsleep   = "asleep" // it said so before it slept
 	nodeDraining = "draining"
 	nodeLeft     = "left"
 )
@@ -55,6 +57,8 @@ func (v *view) nodeState(n *fsm.Node) string {
 	switch {
 	case n.Gone != "":
 		return nodeLeft
+	case v.asleep(n):
+		return nodeAsleep
 	case v.silent(n):
 		return nodeSilent
 	case n.Draining:
@@ -72,23 +76,41 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "has left"
 	case n.Incarnation == 0:
 		return "was admitted, has not started yet"
+	case v.asleep(n):
+		return v.awayNote(n, held, "")
+	case v.silent(n) && sleeper(n):
+		return v.awayNote(n, held, "asleep?")
 	case v.silent(n):
-		return v.silentNote(n, held)
+		return v.awayNote(n, held, "")
 	case n.Draining && held > 0 && n.DrainUntil > v.Clock:
 		return "stops what runs in " + shortMillis(n.DrainUntil.Sub(v.Clock))
 	case n.Draining && held > 0:
 		return "stops what runs"
 	case n.Draining:
 		return "empty: it may be switched off"
+	case strings.HasPrefix(n.Reason, sleptPrefix) && v.ago(n.Since) < sleptShown:
+		return n.Reason
 	}
 	return ""
 }
 
-// silentNote is what a person may want to know of a machine that does not answer.
-func (v *view) silentNote(n *fsm.Node, held int) string {
+// The reason of a node that is back from a sleep begins so (leader.comeBack); it is shown for a day.
+const (
+	sleptPrefix = "slept "
+	sleptShown  = 24 * time.Hour
+)
+
+// asleep tells whether a machine said that it goes to sleep, and has not been heard of since. While nobody leads, what this member
+// hears counts more.
+func (v *view) asleep(n *fsm.Node) bool {
+	return !n.Online && n.Reason == task.ReasonAsleep && v.silent(n)
+}
+
+// awayNote is what a person may want to know of a machine that does not answer.
+func (v *view) awayNote(n *fsm.Node, held int, why string) string {
 	var parts []string
-	if sleeper(n) {
-		parts = append(parts, "asleep?")
+	if why != "" {
+		parts = append(parts, why)
 	}
 	switch {
 	case held == 1:

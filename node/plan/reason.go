@@ -12,6 +12,7 @@ const (
 	KindTooSmall  Kind = "too_small"   // it has less than the attempt asks for even when nothing runs on it
 	KindUnborn    Kind = "not_started" // admitted, never registered
 	KindSilent    Kind = "silent"
+	KindAsleep    Kind = "asleep" // it said so
 	KindDraining  Kind = "draining"
 	KindUnheard   Kind = "unheard"   // not since the leader leads: it has not asked for work yet
 	KindLacks     Kind = "lacks"     // a path or program was not there a moment ago

@@ -27,6 +27,8 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 		r.Text, r.Change = "was admitted but has not started yet", "start lanjobs on it"
 	case KindSilent:
 		r.Text, r.Change = "is silent", "wake or start it"
+	case KindAsleep:
+		r.Text, r.Change = "is asleep", "wake it: lanjobs node wake "+p.nameOf(m.node)
 	case KindDraining:
 		r.Text, r.Change = "is draining", "lanjobs node resume "+p.nameOf(m.node)
 	case KindUnheard:
