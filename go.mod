@@ -6,6 +6,7 @@ exclude github.com/hashicorp/raft-boltdb/v2 v2.3.1
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/godbus/dbus/v5 v5.2.4
 	github.com/google/uuid v1.6.0
 	github.com/gtank/ristretto255 v0.1.2
 	github.com/hashicorp/go-hclog v1.6.3

@@ -340,6 +340,8 @@ func (f *fakeAPI) act(n *task.NodeView, r *http.Request) any {
 		n.State = "draining"
 	case "resume", "clear":
 		n.State = "ready"
+	case "wake":
+		return transport.WakeView{Node: *n, Sent: 1, From: []transport.WakeSender{{ID: "n1", Name: "mini-1", Networks: []string{"192.168.1.255"}}, {ID: "n4", Name: "pc-win", Problem: "no answer"}}}
 	case "label":
 		var b transport.LabelBody
 		_ = json.NewDecoder(r.Body).Decode(&b)

@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 		"ls.txt":     {"ls", "ls -o wide", "ls -o name", "ls -l team=a", "ls --state cancelled"},
 		"show.txt": {"show transcode", "show j7k2xz", "show nightly-backup", "show transcode --shards", "show transcode/segments/9,13 --attempts",
 			"show transcode --attempts -o name", "show nightly-backup --why"},
-		"node.txt":  {"node ls", "node ls -o wide", "node ls -l gpu=true -o name", "node show nas", "node drain nas --deadline 1h", "node resume nas", "node label nas a=1 b-", "node drain --self"},
+		"node.txt":  {"node ls", "node ls -o wide", "node ls -l gpu=true -o name", "node show nas", "node drain nas --deadline 1h", "node resume nas", "node wake mini-2", "node wake nas -o json", "node label nas a=1 b-", "node drain --self"},
 		"token.txt": {"token ls", "token create", "token create -q"},
 		"schedule.txt": {"schedule ls", "schedule ls -o wide -l team=a", "schedule ls -o name", "schedule show nightly-backup", "schedule show once", "schedule show weekly-report -o yaml",
 			"schedule pause nightly-backup", "schedule resume nightly-backup once", "schedule trigger nightly-backup", "schedule trigger nightly-backup -o json --wait",

@@ -52,6 +52,7 @@ var may = []struct {
 	{"lanjobs/task/jobfile", []string{"lanjobs/task", "lanjobs/task/schedule"}, "a job file becomes a Spec, whoever reads it"},
 	{"lanjobs/task/schedule", []string{"lanjobs/task"}, "the calendar is told the time and what was fired; it knows no cluster"},
 	{"lanjobs/task/runner", []string{"lanjobs/task"}, "a runner knows one attempt on this machine, not the cluster"},
+	{"lanjobs/task/runner/logindtest", nil, "a login manager for tests"},
 	{"lanjobs/fsm", []string{"lanjobs/task"}, "the ledger is pure: what it imports, every replica and every replay must agree on"},
 	{"lanjobs/transport", []string{"lanjobs/task", "lanjobs/transport/pake"}, "the wire carries messages and knows no jobs"},
 	{"lanjobs/transport/pake", nil, "an exchange is a function of messages: what it rests on can be read in one place"},

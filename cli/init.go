@@ -71,8 +71,11 @@ func (c *call) initRunning(ctx context.Context, cl *client, name string, f serve
 	if f.name != "" {
 		return usage(c.path, "the node here has its name already: --node-name is for a fresh start.")
 	}
-	if len(ruleArgs(f.rules)) > 0 {
-		return usage(c.path, "a node runs here already: --refuse-queue, --run-as and --allow-user are for its start (lanjobs serve).")
+	if string(f.rules.Inhibit) == c.getenv("LANJOBS_INHIBIT") {
+		f.rules.Inhibit = "" // nobody typed it
+	}
+	if args := ruleArgs(f.rules); len(args) > 0 {
+		return usage(c.path, "the node here runs already: %s is for its start, as in lanjobs serve %s.", args[0], strings.Join(args, " "))
 	}
 	if f.listen == "" {
 		f.listen = c.nodes.config().Listen

@@ -41,6 +41,15 @@ func shorter(seconds *float64) string {
 	return short(*seconds)
 }
 
+// shortStamp is a moment to the minute: 23:10, or 28 Nov 23:10 if it is not of today.
+func shortStamp(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format("15:04")
+	}
+	return t.Format("2 Jan 15:04")
+}
+
 // stamp is a moment for a person: the clock alone if it is of today, else the day too.
 func stamp(t, now time.Time) string {
 	t, now = t.Local(), now.Local()

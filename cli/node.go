@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -25,6 +26,9 @@ func nodeGroup() *group {
 			}},
 		{name: "resume", operands: "[NODE]", max: 1, short: "end a drain", takes: takesNode | takesOutput, run: runNodeResume,
 			flags: []urfave.Flag{&urfave.BoolFlag{Name: "self", Usage: "this machine"}}},
+		{name: "wake", operands: "NODE", min: 1, max: 1, short: "wake a sleeping machine by the network (Wake-on-LAN)", takes: takesNode | takesOutput, run: runNodeWake,
+			long: `The other machines send the packets on every network that they are in. The sleeping one must allow it: in its firmware, in its
+system ("Wake for network access", the card's driver), mostly by cable only. Success shows in lanjobs status.`},
 		{name: "label", operands: "NODE KEY=VALUE…|KEY-…", min: 2, max: -1, short: "set labels from afar; KEY- removes one",
 			takes: takesNode | takesOutput, run: runNodeLabel},
 		{name: "rm", operands: "NODE", min: 1, max: 1, short: "remove a machine for good; it is shut out at once", takes: takesNode | takesYes, run: runNodeRm,
@@ -50,7 +54,7 @@ func runNodeLs(ctx context.Context, c *call) error {
 			return answer{}, c.explainDoor(err)
 		}
 		nodes.Kind, nodes.Items = "NodeList", keepNodes(c.opt.selector, nodes.Items)
-		a := answer{value: nodes, items: anys(nodes.Items), table: nodeTable(nodes.Items, false), wide: nodeTable(nodes.Items, true)}
+		a := answer{value: nodes, items: anys(nodes.Items), table: nodeTable(nodes.Items, false, c.clock.Wall()), wide: nodeTable(nodes.Items, true, c.clock.Wall())}
 		for _, n := range nodes.Items {
 			a.names = append(a.names, n.Name)
 		}
@@ -66,7 +70,7 @@ func keepNodes(selector []task.Requirement, nodes []task.NodeView) []task.NodeVi
 	out := []task.NodeView{}
 	for _, n := range nodes {
 		labels := slices.SortedFunc(slices.Values(n.Labels), func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
-		info := &task.NodeInfo{Name: n.Name, OS: n.OS, Arch: n.Arch, Labels: labels}
+		info := &task.NodeInfo{Name: n.Name, OS: n.OS, Arch: n.Arch, Laptop: n.Laptop, Labels: labels}
 		if len(task.Unmatched(selector, info)) == 0 {
 			out = append(out, n)
 		}
@@ -74,7 +78,7 @@ func keepNodes(selector []task.Requirement, nodes []task.NodeView) []task.NodeVi
 	return out
 }
 
-func nodeTable(nodes []task.NodeView, wide bool) table {
+func nodeTable(nodes []task.NodeView, wide bool, now time.Time) table {
 	t := table{head: []string{"NODE", "ROLE", "STATE", "LOAD", "RUNNING", "SEEN"}}
 	if wide {
 		t.head = append(t.head, "SLOTS", "ARCH", "VERSION", "ID", "ADDRESSES")
@@ -85,7 +89,7 @@ func nodeTable(nodes []task.NodeView, wide bool) table {
 		if wide {
 			row = append(row, cells(itoa(n.Slots), n.Arch, n.Version, string(n.ID), orElse(strings.Join(n.Addresses, ","), "-"))...)
 		}
-		row = append(row, cell{text: labelText(append([]task.KV{{Name: "os", Value: n.OS}}, n.Labels...))}, cell{text: noteText(n)})
+		row = append(row, cell{text: labelText(append([]task.KV{{Name: "os", Value: n.OS}}, n.Labels...))}, cell{text: noteText(n, now)})
 		t.rows = append(t.rows, row)
 	}
 	return t
@@ -93,7 +97,7 @@ func nodeTable(nodes []task.NodeView, wide bool) table {
 
 // loadText is processors busy of those there are; of a silent machine nothing is known.
 func loadText(n task.NodeView) string {
-	if n.Load == nil || n.State == "silent" {
+	if n.Load == nil || n.State == "silent" || n.State == "asleep" {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f/%d", n.Load.CPU, n.CPUs)
@@ -106,8 +110,8 @@ func runningText(n task.NodeView) string {
 	return itoa(n.Running)
 }
 
-func noteText(n task.NodeView) string {
-	note := n.Note
+func noteText(n task.NodeView, now time.Time) string {
+	note := sleepNote(n, now)
 	if n.Refusal != "" {
 		note = strings.TrimPrefix(note+"; "+n.Refusal, "; ")
 	}
@@ -115,6 +119,23 @@ func noteText(n task.NodeView) string {
 		return ""
 	}
 	return "(" + note + ")"
+}
+
+// sleepNote is a machine's note with the clock times of its sleep, which are this person's and not the cluster's.
+func sleepNote(n task.NodeView, now time.Time) string {
+	if n.Since == nil {
+		return n.Note
+	}
+	at := shortStamp(*n.Since, now)
+	switch {
+	case n.State == "asleep":
+		return strings.TrimSuffix("since "+at+", "+n.Note, ", ")
+	case n.State == "silent":
+		return strings.Replace(n.Note, "asleep?", "asleep since "+at+"?", 1)
+	case strings.HasPrefix(n.Note, "slept "):
+		return n.Note + ", back since " + at
+	}
+	return n.Note
 }
 
 func runNodeShow(ctx context.Context, c *call) error {
@@ -153,9 +174,25 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 	add("labels", labelText(n.Labels))
 	add("addresses", strings.Join(n.Addresses, ", "))
 	add("seat", n.Seat)
-	add("note", n.Note)
+	add("awake", awakeText(n))
+	add("note", sleepNote(*n, c.clock.Wall()))
 	add("refused", n.Refusal)
 	return answer{value: n, names: []string{n.Name}, head: head}
+}
+
+// awakeText says whether a machine is kept awake while something runs on it, and what feeds it.
+func awakeText(n *task.NodeView) string {
+	if n.Load == nil || n.State != "ready" && n.State != "draining" {
+		return ""
+	}
+	text := n.Load.Awake
+	if text == "" {
+		text = "may sleep: nothing runs"
+	}
+	if n.Load.Battery {
+		text += "; on battery now"
+	}
+	return text
 }
 
 func nodePath(ref, act string) string {

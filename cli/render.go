@@ -100,7 +100,7 @@ func stateStyle(word string) style {
 		return red
 	case "running", "assigned", "open":
 		return cyan
-	case "pending", "waiting", "backoff", "draining", "degraded", "standby", "paused", "full":
+	case "pending", "waiting", "backoff", "draining", "asleep", "degraded", "standby", "paused", "full":
 		return yellow
 	case "cancelled", "left", "skipped", "over":
 		return grey

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"strconv"
+
 	urfave "github.com/urfave/cli/v2"
 
 	"lanjobs/node"
+	"lanjobs/task/runner"
 )
 
 // ruleFlags are what the owner of a machine lets the cluster do with it. The node keeps what it was told.
@@ -12,6 +15,8 @@ func ruleFlags() []urfave.Flag {
 		&urfave.StringSliceFlag{Name: "refuse-queue", Usage: "take nothing of queue `NAME`; kept, \"\" takes it back"},
 		&urfave.StringFlag{Name: "run-as", Usage: "run tasks as `USER`, if the node runs as root; kept, \"\" takes it back"},
 		&urfave.StringSliceFlag{Name: "allow-user", Usage: "let job files ask for `USER` (user: …), if the node runs as root; kept, \"\" takes it back"},
+		&urfave.StringFlag{Name: "inhibit", EnvVars: env("INHIBIT"), Usage: "awake while tasks run, `WHEN`: mains (not on battery), always, never; kept"},
+		&urfave.IntFlag{Name: "reserve", Usage: "leave `PERCENT` of the machine free (20); kept"},
 	}
 }
 
@@ -27,6 +32,10 @@ func (c *call) rules() node.Rules {
 	}
 	if c.flags.IsSet("allow-user") {
 		r.AllowUsers = named(c.flags.StringSlice("allow-user"))
+	}
+	r.Inhibit = runner.InhibitPolicy(c.flags.String("inhibit"))
+	if c.flags.IsSet("reserve") {
+		r.Reserve = new(c.flags.Int("reserve"))
 	}
 	return r
 }
@@ -58,5 +67,11 @@ func ruleArgs(r node.Rules) []string {
 		args = append(args, "--run-as", *r.RunAs)
 	}
 	list("--allow-user", r.AllowUsers)
+	if r.Reserve != nil {
+		args = append(args, "--reserve", strconv.Itoa(*r.Reserve))
+	}
+	if r.Inhibit != "" {
+		args = append(args, "--inhibit", string(r.Inhibit))
+	}
 	return args
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -142,6 +143,9 @@ func (c *call) scheduleAnswer(s *task.ScheduleView) answer {
 		misfire += ", up to " + jobfile.FormatLength(s.Schedule.MisfireGrace) + " late"
 	}
 	add("misfire", misfire)
+	if names := s.Schedule.WakeNames(); len(names) > 0 {
+		add("wakes", strings.Join(names, ", "))
+	}
 	add("queue", fmt.Sprintf("%s, priority %d", s.Queue, s.Priority))
 	add("labels", labelText(s.Labels))
 	submitted := stamp(s.Created, now)

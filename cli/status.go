@@ -51,7 +51,7 @@ func (c *call) statusAnswer(v *task.ClusterView) answer {
 	}
 	a.head = append(a.head, v.Notices...)
 	wide := c.opt.output == "wide"
-	a.table = nodeTable(v.Nodes, wide)
+	a.table = nodeTable(v.Nodes, wide, c.clock.Wall())
 	if wide {
 		a.more = []table{wideJobTable(v.Jobs)}
 	} else {

@@ -15,6 +15,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 // Level is the highest cluster level that this binary can apply (R47).
@@ -29,6 +30,7 @@ func (m *machine) info() task.NodeInfo {
 	if limits := m.limits.Load(); limits != nil {
 		i.Limits = *limits
 	}
+	i.MACs = m.macs()
 	return i
 }
 
@@ -37,6 +39,8 @@ func (m *machine) readInfo() task.NodeInfo {
 		Version: m.cfg.Version, Level: Level, Slots: m.cfg.Slots, Voter: !m.settings.Worker, Labels: slices.Clone(m.cfg.Labels)}
 	m.settings.Rules.describe(&i)
 	slices.SortFunc(i.Labels, func(a, b task.KV) int { return strings.Compare(a.Name, b.Name) })
+	i.Host = transport.MachineFingerprint()
+	i.Laptop, _ = m.power.read(m.clock.Awake())
 	if v, err := mem.VirtualMemory(); err == nil {
 		i.MemoryMB = int(v.Total >> 20)
 	}
@@ -78,6 +82,7 @@ func (m *machine) readLoad() task.Load {
 	if d, err := disk.Usage(m.cfg.DataDir); err == nil {
 		l.DiskFreeMB = int(d.Free >> 20)
 	}
+	l.Battery, l.Awake = m.onBattery(), m.awake.State()
 	return l
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"lanjobs/task"
+	"lanjobs/task/runner"
 	"lanjobs/transport"
 )
 
@@ -32,6 +34,9 @@ type Config struct {
 	Service bool
 	// NoopRunner is for benchmarks: attempts succeed without a process.
 	NoopRunner bool
+	// Inhibitor keeps it awake, Sleeps tells of its sleeps; nil = by the means of the system.
+	Inhibitor runner.Inhibitor
+	Sleeps    func(context.Context, task.Clock, runner.Sleeper) error
 	// Tempo multiplies Raft's time-outs for slow disks and Wi-Fi; 1 by default.
 	Tempo float64
 }

@@ -44,6 +44,7 @@ type Parts struct {
 	Outbox     worker.Store
 	Crashes    Crashes // nil = not counted
 	Load       func() task.Load
+	Awake      worker.Awake // keeps the machine awake; nil = nobody
 	// Local answers the calls that are about this machine and not about the cluster: logs, API, join.
 	Local transport.Handler
 }
@@ -59,6 +60,7 @@ type Core struct {
 	worker  *worker.Worker
 	control *control
 	kick    chan struct{} // seats: look again now
+	asleep  atomic.Bool   // from Sleep to Woke
 	leaving atomic.Bool   // this node gives its own seat away: others are left alone meanwhile
 }
 
@@ -68,10 +70,10 @@ var _ transport.Handler = (*Core)(nil)
 func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
-	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads})
+	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller})
 	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out, crashes: p.Crashes}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
-		Store: p.Outbox, Load: p.Load, Log: p.Log})
+		Store: p.Outbox, Load: p.Load, Awake: p.Awake, Log: p.Log})
 	if p.OpenRaft != nil {
 		r, end, err := p.OpenRaft(c.ledger)
 		if err != nil {
@@ -233,7 +235,7 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 	case transport.MethodPing:
 		return c.ping(), nil
 	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodPair, transport.MethodLogin, transport.MethodTwin, transport.MethodRejoin,
-		transport.MethodProbe, transport.MethodDoctor:
+		transport.MethodProbe, transport.MethodDoctor, transport.MethodWake:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodRegister:
 		defer c.lookAtSeats()

@@ -23,6 +23,8 @@ func (m *machine) run(ctx context.Context) error {
 		})
 	}
 	part(m.core.Run)
+	part(m.awake.Run)
+	part(m.watchSleep)
 	if m.wire != nil {
 		m.wire.start(part, m)
 		part(m.takeLeave)

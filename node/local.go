@@ -47,6 +47,12 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 		return l.m.serveProbe(ctx, from), nil
 	case transport.MethodDoctor:
 		return &transport.DoctorReply{View: *peers{l.m}.Doctor(ctx)}, nil
+	case transport.MethodWake:
+		var q transport.WakeRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return l.m.wakeHere(&q)
 	case transport.MethodRejoin:
 		var q transport.RejoinRequest
 		if err := transport.Decode(body, &q); err != nil {

@@ -37,6 +37,8 @@ type machine struct {
 	incarnation uint64 // this start of the agent
 	about       func() task.NodeInfo
 	meter       loadMeter
+	power       power
+	awake       *runner.Awake
 	store       *localStore
 	audit       *observe.Audit
 	wire        *wire // nil on a this-machine-only node
@@ -81,6 +83,12 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
+	if m.cfg.Inhibitor == nil {
+		m.cfg.Inhibitor = runner.SystemInhibitor()
+	}
+	if m.cfg.Sleeps == nil {
+		m.cfg.Sleeps = runner.WatchSleep
+	}
 	defer func() {
 		if err != nil {
 			m.endLife()
@@ -110,6 +118,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err != nil {
 		return m, err
 	}
+	m.awake = runner.NewAwake(runner.AwakeConfig{Policy: m.settings.Rules.inhibit(), Inhibitor: m.cfg.Inhibitor, OnBattery: m.onBattery, Clock: m.clock, Log: m.log})
 	m.core, err = NewCore(Parts{
 		Self: m.identity.NodeID, Info: m.info, Incarnation: m.incarnation, Clock: m.clock, Log: m.log, Caller: m.caller, Members: m.members,
 		NewJobID: newJobID, Out: m.outError, OpenRaft: m.openRaft, Founding: founding, Founded: m.founded, Events: m.events, SyncEvents: m.audit.Sync, Restored: m.audit.Jumped,
@@ -117,7 +126,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
-		Outbox: outboxStore{m.store}, Crashes: m.store, Load: m.load, Local: &local{m},
+		Outbox: outboxStore{m.store}, Crashes: m.store, Load: m.load, Awake: m.awake, Local: &local{m},
 	})
 	if err != nil {
 		return m, err

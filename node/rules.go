@@ -19,6 +19,9 @@ type Rules struct {
 	Refuses    []string `json:"refuses,omitempty"`     // queues of which it takes nothing; nil = as before, empty = none
 	RunAs      *string  `json:"run_as,omitempty"`      // the user that tasks run as which ask for none; nil = as before, "" = the node's own
 	AllowUsers []string `json:"allow_users,omitempty"` // users that tasks may ask for; nil = as before, empty = none
+	// Inhibit is when the machine may be kept awake for its tasks (R15); "" = as before, runner.InhibitMains at first.
+	Inhibit runner.InhibitPolicy `json:"inhibit,omitempty"`
+	Reserve *int                 `json:"reserve,omitempty"` // percent of the machine that attempts leave free (R34); nil = as before
 }
 
 // over gives the rules of before with those that were told anew.
@@ -32,11 +35,27 @@ func (r Rules) over(before Rules) Rules {
 	if r.AllowUsers == nil {
 		r.AllowUsers = before.AllowUsers
 	}
+	if r.Inhibit == "" {
+		r.Inhibit = before.Inhibit
+	}
+	if r.Reserve == nil {
+		r.Reserve = before.Reserve
+	}
 	return r
 }
 
+// inhibit is the policy that holds.
+func (r Rules) inhibit() runner.InhibitPolicy {
+	if r.Inhibit == "" {
+		return runner.InhibitMains
+	}
+	return r.Inhibit
+}
+
 // told tells whether there is any word in them.
-func (r Rules) told() bool { return r.Refuses != nil || r.RunAs != nil || r.AllowUsers != nil }
+func (r Rules) told() bool {
+	return r.Refuses != nil || r.RunAs != nil || r.AllowUsers != nil || r.Inhibit != "" || r.Reserve != nil
+}
 
 // maxRules bounds each list; what a machine says of itself must stay small.
 const maxRules = 32
@@ -53,8 +72,17 @@ func (r Rules) fault() error {
 			}
 		}
 	}
+	if r.Inhibit != "" && !slices.Contains(runner.InhibitPolicies, string(r.Inhibit)) {
+		return fmt.Errorf("--inhibit %q: use %s", r.Inhibit, strings.Join(runner.InhibitPolicies, ", "))
+	}
+	if r.Reserve != nil && (*r.Reserve < 0 || *r.Reserve > maxReserve) {
+		return fmt.Errorf("--reserve %d: use 0 to %d percent", *r.Reserve, maxReserve)
+	}
 	return nil
 }
+
+// maxReserve is the most that a machine may keep for itself, in percent: with more it could run nothing.
+const maxReserve = 90
 
 func (r Rules) runAs() string {
 	if r.RunAs == nil {
@@ -66,6 +94,11 @@ func (r Rules) runAs() string {
 // describe says the rules of a machine in what it tells the cluster: queues by name, users as labels.
 func (r Rules) describe(i *task.NodeInfo) {
 	i.Refuses = slices.Sorted(slices.Values(r.Refuses))
+	if r.Reserve != nil {
+		if i.Reserve = *r.Reserve; i.Reserve == 0 {
+			i.Reserve = -1
+		}
+	}
 	for _, user := range r.users() {
 		i.Labels = append(i.Labels, task.KV{Name: task.UserLabel + user, Value: "true"})
 	}

@@ -35,10 +35,7 @@ func (m *machine) watchPlace(ctx context.Context) error {
 			m.log.Info("this machine slept", "for", gap.Round(time.Second).String())
 		}
 		if gap >= wakeGap || gone != "" && gone != missed {
-			m.wire.gossip.Wake()
-			for _, id := range m.wire.book.IDs() {
-				m.reconnect(id)
-			}
+			m.renewPlace()
 		}
 		before, missed = now, gone
 	}

@@ -62,6 +62,10 @@ func (o Outcome) String() string {
 		return "assignment never confirmed"
 	case EndNodeRestarted:
 		return "node restarted without it"
+	case EndDrained:
+		if o.Message == WentToSleep {
+			return "released: " + WentToSleep
+		}
 	}
 	return string(o.End)
 }
@@ -89,7 +93,12 @@ const (
 	StopFenced    StopReason = "fenced"     // another execution exists, or woke past the deadline: no grace
 	StopDrain     StopReason = "drain"
 	StopShutdown  StopReason = "shutdown"
+	StopSleep     StopReason = "sleep" // the machine was told to sleep, and on_sleep is release
 )
+
+// WentToSleep is the message of an attempt that was stopped, or never begun, because its machine goes to sleep (R16). Its end is
+// EndDrained: somebody asked the machine to sleep, so it is neither a try nor a loss.
+const WentToSleep = "its machine goes to sleep"
 
 // End is the end that an attempt stopped for this reason has.
 func (r StopReason) End() End {
@@ -100,7 +109,7 @@ func (r StopReason) End() End {
 		return EndTimeout
 	case StopStalled:
 		return EndStalled
-	case StopDrain:
+	case StopDrain, StopSleep:
 		return EndDrained
 	case StopShutdown:
 		return EndShutdown

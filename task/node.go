@@ -51,6 +51,9 @@ type Load struct {
 	DiskFreeMB int     `json:"disk_free_mb"`
 	// Battery: it runs on its battery now. Heartbeats carry it, the ledger does not keep it.
 	Battery bool `json:"battery,omitempty"`
+	// Awake is how it stands with keeping the machine awake while something runs (R15), for a person: "held: sleep and idle", "cannot
+	// be held: …"; "" = nothing runs, so nothing is held. Kept like Battery.
+	Awake string `json:"awake,omitempty"`
 }
 
 // Label gives a label's value: automatic ones first (node, os, arch), then the machine's own.

@@ -1,5 +1,7 @@
 package task
 
+import "strings"
+
 // Schedule says when a job runs: exactly one of Cron, Every and At, every default filled in (R32). It is plain data: package
 // task/schedule checks it and works out its occurrences. Fields are only added.
 type Schedule struct {
@@ -14,6 +16,14 @@ type Schedule struct {
 	Jitter       Millis  `json:"jitter,omitempty"`
 	Paused       bool    `json:"paused,omitempty"`
 	Wake         string  `json:"wake,omitempty"` // names of nodes to wake by the network for each run, separated by commas
+}
+
+// WakeNames are the nodes of Wake.
+func (s *Schedule) WakeNames() []string {
+	if s.Wake == "" {
+		return nil
+	}
+	return strings.Split(s.Wake, ",")
 }
 
 // Overlap says what happens to an occurrence while a run of the same schedule is not over.

@@ -129,6 +129,8 @@ type NodeView struct {
 	Seat        string     `json:"seat,omitempty"` // promoted or demoted by a person's word; "" = the leader chooses who votes
 	Note        string     `json:"note,omitempty"`
 	Refusal     string     `json:"refusal,omitempty"` // why the last connection to it was refused, if it was
+	Laptop      bool       `json:"laptop,omitempty"`  // it has a battery, or the label laptop=true
+	MACs        []string   `json:"macs,omitempty"`    // for waking it by the network
 }
 
 // ClusterView is what status shows.

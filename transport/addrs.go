@@ -15,6 +15,8 @@ type Interface struct {
 	Loopback     bool
 	PointToPoint bool
 	Addrs        []netip.Prefix // each address with the length of its network
+	MAC          net.HardwareAddr
+	Card         bool // there is hardware behind it, as far as the system tells
 }
 
 // Has tells whether an address is one of the interface's.
@@ -32,7 +34,7 @@ func SystemInterfaces() ([]Interface, error) {
 	for _, i := range ifs {
 		row := Interface{
 			Name: i.Name, Up: i.Flags&net.FlagUp != 0, Loopback: i.Flags&net.FlagLoopback != 0,
-			PointToPoint: i.Flags&net.FlagPointToPoint != 0,
+			PointToPoint: i.Flags&net.FlagPointToPoint != 0, MAC: i.HardwareAddr, Card: isCard(i.Name),
 		}
 		addrs, err := i.Addrs()
 		if err != nil {

@@ -42,6 +42,7 @@ import (
 //	POST   /v1/nodes/{ref}/drain               DrainBody; task.NodeView
 //	POST   /v1/nodes/{ref}/resume              task.NodeView
 //	POST   /v1/nodes/{ref}/clear               "unstable" ends, its crashes are forgotten; task.NodeView
+//	POST   /v1/nodes/{ref}/wake                have the others send Wake-on-LAN packets, also without a leader; WakeView
 //	POST   /v1/nodes/{ref}/label               LabelBody; task.NodeView
 //	POST   /v1/nodes/{ref}/role                RoleBody: whether it should vote; task.NodeView
 //	DELETE /v1/nodes/{ref}?force               remove from the cluster; task.NodeView
@@ -143,6 +144,21 @@ type QueueBody struct {
 type DrainBody struct {
 	DeadlineSeconds float64 `json:"deadline_seconds"` // running attempts may finish until then
 	Reason          string  `json:"reason,omitempty"`
+}
+
+// WakeView says who sent packets to wake a machine. Whether it wakes shows in its state.
+type WakeView struct {
+	Node task.NodeView `json:"node"` // as it was then
+	Sent int           `json:"sent"` // machines that sent them
+	From []WakeSender  `json:"from"`
+}
+
+// WakeSender is one machine that was asked to send them.
+type WakeSender struct {
+	ID       task.NodeID `json:"id"`
+	Name     string      `json:"name"`
+	Networks []string    `json:"networks,omitempty"` // broadcast addresses that it sent to
+	Problem  string      `json:"problem,omitempty"`  // why it did not
 }
 
 // LabelBody sets labels of a node from afar; an empty value removes one.

@@ -13,6 +13,8 @@ type RegisterRequest struct {
 	Held        Tokens
 	Load        task.Load
 	Crashes     int // how often the agent has ended without being told to since it last registered (R45)
+	// Slept is for how long the machine has slept since it was last heard, 0 = it did not (R16).
+	Slept task.Millis
 }
 
 // RegisterReply answers it.

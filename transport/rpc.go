@@ -24,6 +24,8 @@ const (
 	MethodRange      Method = "range"
 	MethodSpec       Method = "spec"
 	MethodLeave      Method = "leave"    // the calling node leaves the cluster for good
+	MethodSleep      Method = "sleep"    // to the leader: the calling node's machine goes to sleep
+	MethodWake       Method = "wake"     // to any member: send the packets that wake a machine, on its networks
 	MethodAPI        Method = "api"      // a client's API request forwarded to the leader
 	MethodReadLog    Method = "log.read" // to the node that ran an attempt: its output
 	MethodWho        Method = "who"      // to any member: who leads, by what it knows

@@ -92,6 +92,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /v1/nodes/{ref}/drain", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.drainNode},
 		{pattern: "POST /v1/nodes/{ref}/resume", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.resumeNode},
 		{pattern: "POST /v1/nodes/{ref}/clear", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.clearNode},
+		{pattern: "POST /v1/nodes/{ref}/wake", where: fresh, role: fsm.RoleOperator, body: maxBody, handle: a.wakeNode},
 		{pattern: "POST /v1/nodes/{ref}/label", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.labelNode},
 		{pattern: "POST /v1/nodes/{ref}/role", where: commit, role: fsm.RoleAdmin, body: maxBody, handle: a.setRole},
 		{pattern: "DELETE /v1/nodes/{ref}", where: commit, role: fsm.RoleAdmin, params: "force", handle: a.removeNode},

@@ -93,6 +93,15 @@ func readLine(line []byte, same map[string]*submission, now time.Time) *submissi
 func (a *API) submitLines(ctx context.Context, q *request) (*reply, error) {
 	var open []*submission
 	var jobs []fsm.SubmitJob
+	a.look(q, func(v *view) {
+		for _, s := range q.lines {
+			if s.problem == nil && s.spec.Schedule != nil {
+				if err := v.wakesWhom(s.spec); err != nil {
+					s.problem = task.Explain(err)
+				}
+			}
+		}
+	})
 	for _, s := range q.lines {
 		if !s.done && s.problem == nil {
 			open, jobs = append(open, s), append(jobs, fsm.SubmitJob{RequestID: s.id, Spec: s.data, Digest: s.sum, By: q.by})

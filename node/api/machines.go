@@ -66,6 +66,8 @@ func (v *view) worded(rs []plan.Reason, spec *task.StageSpec) []machine {
 			}
 		case plan.KindSilent:
 			m.why += v.silentFor(n)
+		case plan.KindAsleep:
+			m.why += " for " + short(v.ago(n.Since))
 		}
 		out = append(out, m)
 	}
@@ -91,7 +93,7 @@ func (v *view) namedOther(ms []machine) []machine {
 // unable tells whether a machine cannot run a shard however long the shard waits for a busy one.
 func unable(k plan.Kind) bool {
 	switch k {
-	case plan.KindRequire, plan.KindRefuses, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindUnstable, plan.KindDraining, plan.KindLacks:
+	case plan.KindRequire, plan.KindRefuses, plan.KindTooSmall, plan.KindUnborn, plan.KindSilent, plan.KindAsleep, plan.KindUnstable, plan.KindDraining, plan.KindLacks:
 		return true
 	}
 	return false

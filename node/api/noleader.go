@@ -49,9 +49,13 @@ func (e *electorate) name(s *fsm.State) {
 		if n != nil {
 			text = n.Info.Name
 		}
-		text += " silent " + short(m.Away)
-		if n != nil && sleeper(n) {
-			text += ", asleep?"
+		switch {
+		case n != nil && !n.Online && n.Reason == task.ReasonAsleep:
+			text += " asleep " + short(m.Away)
+		case n != nil && sleeper(n):
+			text += " silent " + short(m.Away) + ", asleep?"
+		default:
+			text += " silent " + short(m.Away)
 		}
 		e.names = append(e.names, text)
 	}

@@ -157,6 +157,10 @@ func (a *API) submit(ctx context.Context, q *request) (*reply, error) {
 	if dry {
 		return a.dryRun(q, s)
 	}
+	a.look(q, func(v *view) { err = v.wakesWhom(s.spec) })
+	if err != nil {
+		return nil, err
+	}
 	results, errs := a.cfg.Leader.SubmitAll(ctx, []fsm.SubmitJob{{RequestID: s.id, Spec: s.data, Digest: s.sum, By: q.by}})
 	if errs[0] != nil {
 		return nil, errs[0]
@@ -232,6 +236,9 @@ func (a *API) dryRun(q *request, s *submission) (*reply, error) {
 	a.look(q, func(v *view) {
 		out.Note = v.cannotRun(s.spec)
 		old := v.keyUser(s.spec)
+		if err = v.wakesWhom(s.spec); err != nil {
+			return
+		}
 		switch {
 		case v.Queue(s.spec.Queue) == nil:
 			err = v.noQueue(s.spec.Queue)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/node/plan"
@@ -17,7 +18,7 @@ func (v *view) node(n *fsm.Node) task.NodeView {
 	m := v.members[id]
 	out := task.NodeView{ID: id, Name: nodeName(n), Role: string(v.role(n)), State: v.nodeState(n), Since: wallTime(n.Since), OS: n.Info.OS, Arch: n.Info.Arch,
 		CPUs: n.Info.CPUs, Slots: n.Info.Slots, Version: n.Info.Version, Limits: n.Info.Limits, Labels: slices.Clone(info.Labels), Running: v.Held(id),
-		Addresses: slices.Clone(m.Addresses), Refusal: m.Refusal}
+		Addresses: slices.Clone(m.Addresses), Refusal: m.Refusal, Laptop: sleeper(n), MACs: slices.Clone(n.Info.MACs)}
 	if seen, ok := v.seen(id); ok {
 		ago := seen.Ago.Seconds()
 		load := seen.Load
@@ -55,6 +56,7 @@ const (
 	nodeReady    = "ready"
 	nodeSilent   = "silent"
 	nodeUnstable = "unstable"
+	nodeAsleep   = "asleep" // it said so before it slept
 	nodeDraining = "draining"
 	nodeLeft     = "left"
 )
@@ -63,6 +65,8 @@ func (v *view) nodeState(n *fsm.Node) string {
 	switch {
 	case n.Gone != "":
 		return nodeLeft
+	case v.asleep(n):
+		return nodeAsleep
 	case v.silent(n):
 		return nodeSilent
 	case n.Care.Unstable:
@@ -82,8 +86,12 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "has left"
 	case n.Incarnation == 0:
 		return "was admitted, has not started yet"
+	case v.asleep(n):
+		return v.awayNote(n, held, "")
+	case v.silent(n) && sleeper(n):
+		return v.awayNote(n, held, "asleep?")
 	case v.silent(n):
-		return v.silentNote(n, held)
+		return v.awayNote(n, held, "")
 	case n.Care.Unstable:
 		return fmt.Sprintf("crashed %d times in a row; nothing new until: lanjobs node clear %s", plan.Crashed(n), nodeName(n))
 	case n.Draining && held > 0 && n.DrainUntil > v.Clock:
@@ -92,6 +100,8 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return "stops what runs"
 	case n.Draining:
 		return "empty: it may be switched off"
+	case strings.HasPrefix(n.Reason, sleptPrefix) && v.ago(n.Since) < sleptShown:
+		return n.Reason
 	}
 	if f := v.failing(n.Info.ID); f.Flagged() {
 		return f.String()
@@ -99,14 +109,26 @@ func (v *view) nodeNote(n *fsm.Node) string {
 	return ""
 }
 
-// silentNote is what a person may want to know of a machine that does not answer.
-func (v *view) silentNote(n *fsm.Node, held int) string {
+// The reason of a node that is back from a sleep begins so (leader.comeBack); it is shown for a day.
+const (
+	sleptPrefix = "slept "
+	sleptShown  = 24 * time.Hour
+)
+
+// asleep tells whether a machine said that it goes to sleep, and has not been heard of since. While nobody leads, what this member
+// hears counts more.
+func (v *view) asleep(n *fsm.Node) bool {
+	return !n.Online && n.Reason == task.ReasonAsleep && v.silent(n)
+}
+
+// awayNote is what a person may want to know of a machine that does not answer.
+func (v *view) awayNote(n *fsm.Node, held int, why string) string {
 	var parts []string
 	if n.Care.Unstable {
 		parts = append(parts, fmt.Sprintf("crashed %d times in a row", plan.Crashed(n)))
 	}
-	if sleeper(n) {
-		parts = append(parts, "asleep?")
+	if why != "" {
+		parts = append(parts, why)
 	}
 	switch {
 	case held == 1:

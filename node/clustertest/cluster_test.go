@@ -21,6 +21,7 @@ import (
 	"lanjobs/node"
 	"lanjobs/node/worker"
 	"lanjobs/task"
+	"lanjobs/task/runner"
 	"lanjobs/transport"
 	"lanjobs/transport/memnet"
 )
@@ -55,6 +56,7 @@ type machine struct {
 
 	core   *node.Core
 	runner *fakeRunner
+	awake  *inhibitor
 	layer  *transport.RaftLayer
 	stop   context.CancelFunc
 	done   sync.WaitGroup
@@ -126,6 +128,8 @@ func (m *machine) reboot() {
 func (m *machine) start(found bool) {
 	m.inc++
 	m.runner = newFakeRunner(m)
+	m.awake = &inhibitor{}
+	awake := runner.NewAwake(runner.AwakeConfig{Policy: runner.InhibitMains, Inhibitor: m.awake, Clock: m.clock, Log: m.c.logger.With("node", m.id)})
 	m.layer = transport.NewRaftLayer(transport.RaftLayerConfig{
 		Self: m.id, Cluster: "virtual", Session: func() transport.Session { return transport.Session{} },
 		Dial:  func(ctx context.Context, id task.NodeID) (conn, error) { return m.host.Dial(ctx, id, "raft") },
@@ -138,6 +142,7 @@ func (m *machine) start(found bool) {
 		},
 		Caller: m.c.net.Caller(m.id), Members: m.c.ids, NewJobID: newJobID(),
 		OpenRaft: func(f raft.FSM) (*raft.Raft, func() error, error) { return m.openRaft(f, found) },
+		Awake:    awake,
 		Events:   m.tell, SyncEvents: func() error { return nil }, Restored: func(uint64) {}, Founded: func() {}, Stuck: func(error) {},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { m.runner.worker = w; return m.runner, nil },
 	}
@@ -155,6 +160,7 @@ func (m *machine) start(found bool) {
 	m.stop = func() { stop(); _ = ln.Close() }
 	m.done.Go(func() { _ = m.layer.Serve(ln) })
 	m.done.Go(func() { _ = core.Run(ctx) })
+	m.done.Go(func() { _ = awake.Run(ctx) })
 	m.runner.begin()
 }
 
@@ -360,6 +366,7 @@ func (c *cluster) dump() {
 func (c *cluster) checkAll() {
 	c.t.Helper()
 	c.net.Heal()
+	c.untilAllMaySleep()
 	type seen struct {
 		index  uint64
 		digest [32]byte

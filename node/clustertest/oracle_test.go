@@ -97,6 +97,9 @@ func (o *oracle) act(p *process) {
 	if over := p.overdue(); over > guardTick {
 		o.t.Errorf("%s acts on %v %s after its kill, running for %s (I2)", p.r.m.id, p.a.Ref(), over, p.r.m.clock.RunsFor())
 	}
+	if !p.r.m.awake.holds() {
+		o.t.Errorf("%s may fall asleep while it works on %v (I14)", p.r.m.id, p.a.Ref())
+	}
 	if p.lapsed() {
 		o.seen.thawed++
 		return // it may do something, and nobody accepts it

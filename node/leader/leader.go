@@ -8,6 +8,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/task"
+	"lanjobs/transport"
 )
 
 // Log is Raft as the leader sees it.
@@ -33,6 +34,8 @@ type Config struct {
 	NewJobID func() task.JobID // random; taken ids are drawn again
 	// Elected tells that this node has been elected, though its term may not have begun: callers then wait for it. May be nil.
 	Elected func() bool
+	// Caller has other machines send the packets that wake one (Schedule.Wake); nil = nobody does.
+	Caller transport.Caller
 }
 
 // electedWait is how long a caller waits for the term of a node that has just been elected: until what was committed before

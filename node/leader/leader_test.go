@@ -234,10 +234,13 @@ func TestASilentNodeIsRecordedOnce(t *testing.T) {
 				t.Error("b is still online after three silent minutes")
 			}
 		})
-		o.poll(1)
+		if r := o.poll(1); !r.Unregistered {
+			t.Errorf("its question is answered by %+v: it has not said how long it was away", r)
+		}
+		o.back(7*time.Hour + 12*time.Minute)
 		o.log.Read(func(s *fsm.State) {
-			if !s.Node("b").Online {
-				t.Error("b is back and recorded as offline")
+			if n := s.Node("b"); !n.Online || n.Reason != "slept 7h12m" {
+				t.Errorf("b is back and recorded as online %v, %q", n.Online, n.Reason)
 			}
 		})
 	})
@@ -270,4 +273,53 @@ func TestAStartWithinIsWaitedForInSilence(t *testing.T) {
 			}
 		})
 	})
+}
+
+// R16: who says that it sleeps is taken at its word until it registers again, whatever arrives late of it.
+func TestANodeThatSleeps(t *testing.T) {
+	lead(t, func(o *office) {
+		id := o.submit(3)
+		known := o.poll(1).Assignments[0].Token
+		o.poll(2, known) // its answer is lost
+		o.sleep(known)
+		o.log.Read(func(s *fsm.State) {
+			if n := s.Node("b"); n.Online || n.Reason != task.ReasonAsleep || s.Held("b") != 1 || s.Lease(known) == nil {
+				t.Errorf("online %v (%s), %d leases", n.Online, n.Reason, s.Held("b"))
+			}
+			if sh := s.Job(id).Shard(0, 1); sh.State != task.ShardPending || sh.Losses != 0 || sh.Fails != 0 {
+				t.Errorf("what never reached it: %+v", sh)
+			}
+		})
+		if r := o.poll(4, known); !r.Unregistered {
+			t.Errorf("a late poll is answered by %+v", r)
+		}
+		if _, err := o.renew(known); err != nil {
+			t.Errorf("what it kept is not renewed: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+		o.log.Read(func(s *fsm.State) {
+			if n := s.Node("b"); n.Online || n.Reason != task.ReasonAsleep {
+				t.Errorf("woken by a late message: online %v (%s)", n.Online, n.Reason)
+			}
+		})
+		if keep := o.back(0, known, known+1); len(keep) != 1 || keep[0] != known {
+			t.Errorf("it keeps %v", keep)
+		}
+		o.log.Read(func(s *fsm.State) {
+			if n := s.Node("b"); !n.Online || n.Reason != "" {
+				t.Errorf("online %v (%s)", n.Online, n.Reason)
+			}
+		})
+		if r := o.poll(2, known); len(r.Assignments) == 0 {
+			t.Error("it gets nothing after it is back")
+		}
+	})
+}
+
+func TestSleepLengths(t *testing.T) {
+	for d, want := range map[time.Duration]string{40 * time.Second: "40s", 89 * time.Second: "1m", 7*time.Hour + 12*time.Minute + 20*time.Second: "7h12m", 2 * time.Hour: "2h0m"} {
+		if got := sleepLength(d); got != want {
+			t.Errorf("%s: %q", d, got)
+		}
+	}
 }

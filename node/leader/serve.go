@@ -46,6 +46,8 @@ func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transpo
 		return serve(ctx, t, from, body, (*term).spec)
 	case transport.MethodLeave:
 		return serve(ctx, t, from, body, (*term).leave)
+	case transport.MethodSleep:
+		return serve(ctx, t, from, body, (*term).sleep)
 	}
 	return nil, task.NewProblem(task.ErrInvalid, "unknown call "+string(method), "")
 }
@@ -76,15 +78,20 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 	if q.Info.ID != from {
 		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("node %s registers as %s", from, q.Info.ID), "")
 	}
-	c := &fsm.RegisterNode{Info: q.Info, Incarnation: q.Incarnation, Held: q.Held, Load: q.Load, Crashes: q.Crashes}
-	t.cfg.Log.Read(func(s *fsm.State) { c.Caring = min(s.Members(), q.Info.Level) >= fsm.LevelCare })
-	r, err := t.commit(ctx, c)
+	t.sessions.touch(from, q.Load) // before it is recorded as being here: it would be found silent at once
+	keep, back, err := t.comeBack(ctx, from, q)
+	if err == nil && !back {
+		c := &fsm.RegisterNode{Info: q.Info, Incarnation: q.Incarnation, Held: q.Held, Load: q.Load, Crashes: q.Crashes}
+		t.cfg.Log.Read(func(s *fsm.State) { c.Caring = min(s.Members(), q.Info.Level) >= fsm.LevelCare })
+		var r fsm.Result
+		r, err = t.commit(ctx, c)
+		keep = r.Tokens
+	}
 	if err != nil {
 		return nil, err
 	}
-	t.sessions.touch(from, q.Load)
 	t.sessions.restarted(from)
-	reply := &transport.RegisterReply{Keep: r.Tokens}
+	reply := &transport.RegisterReply{Keep: keep}
 	t.cfg.Log.Read(func(s *fsm.State) { reply.Draining = s.Node(from).Draining })
 	return reply, nil
 }
@@ -100,8 +107,8 @@ func (t *term) registered(from task.NodeID, incarnation uint64) (ok bool) {
 
 // poll parks until there is work or an order, or the hold is over.
 func (t *term) poll(ctx context.Context, from task.NodeID, q *transport.PollRequest) (*transport.PollReply, error) {
-	if !t.registered(from, q.Incarnation) {
-		return &transport.PollReply{Unregistered: true}, nil
+	if !t.registered(from, q.Incarnation) || !t.online(from) {
+		return &transport.PollReply{Unregistered: true}, nil // who was away registers, and says then how long it slept
 	}
 	t.sessions.touch(from, q.Load)
 	if again := t.unknownTo(from, q.Holding); len(again) > 0 {
@@ -190,7 +197,9 @@ func (t *term) renew(ctx context.Context, from task.NodeID, q *transport.RenewRe
 	if !t.registered(from, q.Incarnation) {
 		return &transport.RenewReply{Unregistered: true}, nil
 	}
-	t.sessions.touch(from, q.Load)
+	if t.online(from) { // else it has not registered yet since it was away
+		t.sessions.touch(from, q.Load)
+	}
 	reply := &transport.RenewReply{}
 	if len(q.Tokens) > 0 {
 		r, err := t.commit(ctx, &fsm.Renew{Node: from, Incarnation: q.Incarnation, Tokens: q.Tokens, Load: q.Load})

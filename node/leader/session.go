@@ -92,6 +92,16 @@ func (s *sessions) park(id task.NodeID, want int) *poll {
 	return p
 }
 
+// dismiss answers a node's parked poll with nothing: it takes nothing more.
+func (s *sessions) dismiss(id task.NodeID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.session(id); n.poll != nil {
+		n.poll.reply <- &transport.PollReply{}
+		n.poll = nil
+	}
+}
+
 // unpark takes a poll back when its time is over. While grants are in flight for it it stays, unless forced: what they
 // bring then goes to the node's next poll. True means that nothing was put into its reply.
 func (s *sessions) unpark(p *poll, force bool) bool {

@@ -57,6 +57,7 @@ type term struct {
 	lastCollect time.Duration
 	lastSplit   time.Duration
 	timetable   *plan.Timetable
+	wakeDue     time.Duration // Awake() by which schedules may want machines woken; 0 = none does
 	batches     sync.WaitGroup
 }
 
@@ -141,6 +142,7 @@ func (t *term) run(ctx context.Context) error {
 		}
 		for t.step(ctx) {
 		}
+		t.rouse(ctx)
 		timer.Stop()
 		timer.Reset(t.delay())
 	}
@@ -219,6 +221,9 @@ func (t *term) delay() time.Duration {
 		wait = min(wait, t.sessions.untilSilent(s))
 		if due, ok := t.timetable.Next(s, t.cfg.Clock.Wall()); ok {
 			wait = min(wait, due)
+		}
+		if t.wakeDue > 0 {
+			wait = min(wait, t.wakeDue-t.cfg.Clock.Awake())
 		}
 	})
 	t.mu.Lock()

@@ -17,7 +17,7 @@ func Expire(v *View) []fsm.Command {
 	return []fsm.Command{&fsm.Expire{Tokens: lapsed}}
 }
 
-// Presences records once that a node has gone silent, and once that it is back.
+// Presences records once that a node has gone silent. That it is back its registration records, with how long it slept.
 func Presences(v *View) []fsm.Command {
 	var out []fsm.Command
 	caring := v.State.Members() >= fsm.LevelCare
@@ -26,11 +26,8 @@ func Presences(v *View) []fsm.Command {
 		if n == nil || n.Gone != "" || n.Incarnation == 0 {
 			continue
 		}
-		switch {
-		case n.Online && p.Silent:
+		if n.Online && p.Silent {
 			out = append(out, &fsm.SetOnline{Node: id, Reason: "not heard of for 1 minute", Caring: caring})
-		case !n.Online && p.Heard && !p.Silent:
-			out = append(out, &fsm.SetOnline{Node: id, Online: true, Caring: caring})
 		}
 	}
 	slices.SortFunc(out, func(a, b fsm.Command) int {

@@ -66,6 +66,8 @@ func (v *View) judgeNode(m *member, n *fsm.Node) {
 	switch {
 	case n.Incarnation == 0:
 		m.keeps = KindUnborn
+	case !n.Online && n.Reason == task.ReasonAsleep:
+		m.keeps = KindAsleep
 	case !n.Online:
 		m.keeps = KindSilent
 	case n.Care.Unstable:

@@ -14,6 +14,7 @@ const (
 	KindUnborn    Kind = "not_started" // admitted, never registered
 	KindSilent    Kind = "silent"
 	KindUnstable  Kind = "unstable" // it crashed several times in a row (R45)
+	KindAsleep    Kind = "asleep"   // it said so
 	KindDraining  Kind = "draining"
 	KindUnheard   Kind = "unheard"   // not since the leader leads: it has not asked for work yet
 	KindLacks     Kind = "lacks"     // a path or program was not there a moment ago

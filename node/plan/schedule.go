@@ -28,7 +28,8 @@ type Timetable struct {
 	known   []*fsm.Schedule // as they were last seen, by name; the ledger replaces one to change it
 	entries map[string]*entry
 	queue   entryHeap
-	at      time.Time // wall time of the last plan
+	at      time.Time                     // wall time of the last plan
+	woken   map[task.NodeID]time.Duration // awake clock of the last packet, see Wakes
 }
 
 // entry is one schedule in the queue.
@@ -42,7 +43,7 @@ type entry struct {
 
 // NewTimetable is that of a new term. newID draws ids for jobs; taken ones are drawn again.
 func NewTimetable(newID func() task.JobID) *Timetable {
-	return &Timetable{newID: newID, entries: map[string]*entry{}}
+	return &Timetable{newID: newID, entries: map[string]*entry{}, woken: map[task.NodeID]time.Duration{}}
 }
 
 // Schedules gives the firings of what is due at a wall time, and settles what is dropped.

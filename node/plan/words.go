@@ -32,6 +32,8 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 	case KindUnstable:
 		r.Text = fmt.Sprintf("crashed %d times in a row: it gets nothing new", Crashed(m.node))
 		r.Change = "lanjobs node clear " + p.nameOf(m.node)
+	case KindAsleep:
+		r.Text, r.Change = "is asleep", "wake it: lanjobs node wake "+p.nameOf(m.node)
 	case KindDraining:
 		r.Text, r.Change = "is draining", "lanjobs node resume "+p.nameOf(m.node)
 	case KindUnheard:

@@ -26,7 +26,9 @@ type attempt struct {
 	gone  bool            // no longer in the book
 	terms task.LeaseTerms // of its stage; guessed until the spec is here (reattached ones)
 	adopt bool            // the terms are a guess
-	ttl   task.Millis     // the lease's length as granted or renewed last
+	// onSleep is what its stage says of sleeps; not known while adopt.
+	onSleep task.OnSleep
+	ttl     task.Millis // the lease's length as granted or renewed last
 
 	sent      task.Boot      // read before the poll that brought it was written
 	giveUp    task.Boot      // if it has not started by then, it never will (enforce)

@@ -30,8 +30,11 @@ type book struct {
 	slots    int
 	mode     mode
 
-	registered bool // the leader knows this incarnation, as far as we heard
-	announce   bool // register again at the next turn, though the leader may know us
+	registered bool          // the leader knows this incarnation, as far as we heard
+	announce   bool          // register again at the next turn, though the leader may know us
+	asleep     bool          // from Sleep to Woke: nothing is asked for
+	parked     bool          // the session rests for a sleep: nothing of it is on its way
+	sleepCount time.Duration // see awakeAt
 	pollCancel context.CancelCauseFunc
 	short      shortLease
 
@@ -91,7 +94,7 @@ func (b *book) room() int {
 // less that. So the parked poll's offer is right at every moment: a slot is free in the very entry that takes the report,
 // with no word more from here.
 func (b *book) want() int {
-	if b.mode != modeOpen {
+	if b.mode != modeOpen || b.asleep {
 		return 0
 	}
 	n := b.slots
@@ -112,6 +115,10 @@ func (b *book) admit(as []task.Assignment, sent, now task.Boot, known func(task.
 	for i := range as {
 		a := as[i]
 		if b.attempts[a.Token] != nil || known(a.Token) {
+			continue
+		}
+		if b.asleep && b.mode == modeOpen {
+			declined = append(declined, endReport(&a, task.Outcome{End: task.EndDrained, Message: task.WentToSleep}))
 			continue
 		}
 		if b.mode != modeOpen {
@@ -198,6 +205,16 @@ func (b *book) deferral(t task.Token) (task.Millis, bool) {
 		return a.wait, true
 	}
 	return 0, false
+}
+
+// stoppedFor is why an attempt was told to stop, "" if it was not.
+func (b *book) stoppedFor(t task.Token) task.StopReason {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := b.attempts[t]; a != nil {
+		return a.stop.reason
+	}
+	return ""
 }
 
 // sorted is all attempts in the order of their tokens, so that requests and logs do not vary by chance. Callers hold mu.

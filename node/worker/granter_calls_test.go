@@ -17,6 +17,7 @@ func (g *granter) register(id task.NodeID, r *transport.RegisterRequest) (*trans
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.regs++
+	g.slept = max(g.slept, r.Slept)
 	if g.down {
 		return nil, task.ErrNoLeader
 	}
@@ -210,6 +211,8 @@ func (g *granter) do(id task.NodeID, method transport.Method, request, reply any
 		g.wrote(r.Token, "output "+string(r.RequestID))
 	case *transport.ProgressRequest:
 		g.wrote(r.Token, "progress")
+	case *transport.SleepRequest:
+		g.asleep = append(g.asleep, r)
 	case *transport.StatePutRequest:
 		g.wrote(r.Token, "state "+string(r.RequestID))
 	case *transport.RangeRequest:

@@ -23,6 +23,8 @@ type granter struct {
 	specs   map[task.JobID]*task.Spec
 	shards  []*gshard
 	nodes   map[task.NodeID]*gnode
+	asleep  []*transport.SleepRequest // what nodes said before they slept
+	slept   task.Millis               // what a registration said of it
 	last    task.Token
 	reports map[task.Token]int // accepted, with repeats
 	stale   int                // refused reports

@@ -24,7 +24,7 @@ func (w *Worker) keep(ctx context.Context) {
 			kick(w.launchKick)
 		}
 		if away := gap.look(w.clock); away > 0 {
-			w.wake(away)
+			w.wake(away, gap.slept)
 		}
 		for {
 			fctx, cancel := context.WithCancel(ctx)
@@ -55,10 +55,11 @@ func (w *Worker) keep(ctx context.Context) {
 
 // wake is what follows a sleep or a freeze, after the deadlines were checked: renew everything at once, over new requests,
 // since the old ones' connections are likely dead. After a long absence the node registers again as well (R16).
-func (w *Worker) wake(away time.Duration) {
-	w.log.Info("woke", "away", away.Round(time.Millisecond))
+func (w *Worker) wake(away, slept time.Duration) {
+	w.log.Info("woke", "away", away.Round(time.Millisecond), "slept", slept.Round(time.Millisecond))
 	w.book.renewAll(w.clock.Boot())
-	if away >= announceAfter {
+	told := slept >= announceAfter && w.book.slept(sleepCount(w.clock)) == 0 // the session was faster
+	if away >= announceAfter && !told {
 		w.book.setAnnounce()
 		w.book.repoll()
 	}

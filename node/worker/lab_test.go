@@ -192,6 +192,7 @@ type node struct {
 	slots       int
 	clock       task.Clock // what the agent is given: the machine's own
 	control     Control    // the wire
+	awake       *fakeAwake
 	incarnation uint64
 	w           *Worker
 	agent       atomic.Pointer[Worker] // w while it runs
@@ -241,7 +242,7 @@ func (l *lab) node(slots int, rate float64, plan func(a *task.Assignment) work) 
 func (l *lab) bareNode(slots int, rate float64, plan func(a *task.Assignment) work) *node {
 	m := newMachine(rate)
 	id := task.NodeID(fmt.Sprintf("node-%d", len(l.nodes)))
-	n := &node{machine: m, slots: slots, r: newFakeRunner(m, plan), store: &memStore{data: map[string][]byte{}}, clock: m}
+	n := &node{machine: m, slots: slots, r: newFakeRunner(m, plan), store: &memStore{data: map[string][]byte{}}, awake: &fakeAwake{}, clock: m}
 	n.wire = &wire{g: l.g, id: id, m: m, seed: rand.New(rand.NewPCG(uint64(len(l.nodes)), 7)), minDelay: time.Millisecond}
 	n.control = n.wire
 	l.nodes = append(l.nodes, n)
@@ -256,7 +257,7 @@ func (n *node) start() {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", n.id, "slots", n.slots)
 	}
 	n.w = New(Config{NodeInfo: func() task.NodeInfo { return task.NodeInfo{ID: n.id, Slots: n.slots} }, Incarnation: n.incarnation,
-		Clock: n.clock, Control: n.control, Store: n.store, Log: log})
+		Clock: n.clock, Control: n.control, Store: n.store, Awake: n.awake, Log: log})
 	n.w.Attach(n.r)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.stop, n.ended = cancel, make(chan error, 1)

@@ -53,8 +53,10 @@ func (w *Worker) bringUp(ctx context.Context, a *attempt, waits *sync.WaitGroup)
 
 // prepareOrStart starts an attempt whose first lease allows it. A channel: its first renewal has to be acknowledged before.
 func (w *Worker) prepareOrStart(a *attempt, spec *task.Spec) (acked <-chan struct{}) {
+	w.book.setOnSleep(a, spec.Stages[a.Stage].OnSleep)
 	d, acked, ok := w.book.prepare(a, spec.Stages[a.Stage].Lease, w.clock.Boot())
 	if ok {
+		w.tellAwake()
 		w.wakeKeeper() // should the start take long, its lease is renewed meanwhile
 		w.start(a, spec, d)
 	}
@@ -88,6 +90,7 @@ func (w *Worker) confirmAndBegin(ctx context.Context, a *attempt, spec *task.Spe
 		var d task.Deadlines
 		var ok bool
 		if d, acked, ok = w.book.begin(a, w.clock.Boot()); ok {
+			w.tellAwake()
 			w.wakeKeeper()
 			w.start(a, spec, d)
 			return
@@ -121,6 +124,7 @@ func (w *Worker) startFailed(a *attempt, err error) {
 	w.log.Warn("attempt not started", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token, "err", err)
 	w.outbox.add(endReport(&a.Assignment, task.Outcome{End: task.EndStartFailed, Message: err.Error()}), false)
 	w.book.end(a.Token)
+	w.tellAwake()
 	kick(w.outboxKick)
 	kick(w.launchKick)
 	w.bell.ring()
@@ -148,7 +152,9 @@ func (w *Worker) spec(ctx context.Context, a *attempt) (*task.Spec, error) {
 // adopt learns the real terms of a reattached attempt, whose guessed ones are safe but lack its heartbeat and strict rule.
 func (w *Worker) adopt(ctx context.Context, a *attempt) {
 	if spec, err := w.spec(ctx, a); err == nil && spec != nil {
+		w.book.setOnSleep(a, spec.Stages[a.Stage].OnSleep)
 		w.book.setTerms(a, spec.Stages[a.Stage].Lease)
+		w.tellAwake()
 		kick(w.keeperKick)
 	}
 }
@@ -163,6 +169,12 @@ func (b *book) guessed() (out []*attempt) {
 		}
 	}
 	return out
+}
+
+func (b *book) setOnSleep(a *attempt, s task.OnSleep) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.onSleep = s
 }
 
 func (b *book) setTerms(a *attempt, terms task.LeaseTerms) {

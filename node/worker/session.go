@@ -18,8 +18,13 @@ var errRepoll = errors.New("the poll is asked anew")
 func (w *Worker) converse(ctx context.Context) {
 	wait, pace := sessionBackoff(), paceBackoff()
 	for ctx.Err() == nil {
+		if w.book.park() {
+			w.bell.ring()
+			w.await(ctx, func() bool { return !w.book.park() })
+			continue
+		}
 		found := w.found.changed() // before asking: a leader found meanwhile is asked at once
-		if w.book.mustRegister() {
+		if w.book.mustRegister() || w.book.slept(sleepCount(w.clock)) > 0 {
 			if err := w.register(ctx); err != nil {
 				w.pauseOr(ctx, wait.next(), found)
 				continue
@@ -35,7 +40,7 @@ func (w *Worker) converse(ctx context.Context) {
 			// An answer that brings nothing new before its time (repeated orders, work that nobody can take) must not
 			// make the two talk as fast as the network can.
 			wait.reset()
-			w.pause(ctx, pace.next())
+			w.pauseOr(ctx, pace.next(), found)
 		default:
 			wait.reset()
 			pace.reset()
@@ -48,7 +53,8 @@ func (w *Worker) register(ctx context.Context) error {
 	info := w.cfg.NodeInfo()
 	w.book.setSlots(info.Slots)
 	held := w.known()
-	req := &transport.RegisterRequest{Info: info, Incarnation: w.cfg.Incarnation, Held: held, Load: w.cfg.Load()}
+	count := sleepCount(w.clock)
+	req := &transport.RegisterRequest{Info: info, Incarnation: w.cfg.Incarnation, Held: held, Load: w.cfg.Load(), Slept: task.MillisOf(w.book.slept(count))}
 	var reply *transport.RegisterReply
 	err := w.within(ctx, registerTime, func(ctx context.Context) (err error) {
 		reply, err = w.cfg.Control.Register(ctx, req)
@@ -59,7 +65,8 @@ func (w *Worker) register(ctx context.Context) error {
 		return fmt.Errorf("register: %w", err)
 	}
 	stops := w.book.setRegistered(held, reply.Keep, w.clock.Boot())
-	w.log.Info("registered", "incarnation", w.cfg.Incarnation, "held", len(held), "kept", len(reply.Keep))
+	w.book.awakeAt(count, true)
+	w.log.Info("registered", "incarnation", w.cfg.Incarnation, "held", len(held), "kept", len(reply.Keep), "slept", req.Slept.Duration())
 	w.carryOut(stops)
 	kick(w.keeperKick)
 	kick(w.launchKick)
@@ -86,7 +93,7 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 	req := &transport.PollRequest{Incarnation: w.cfg.Incarnation, Want: want, Hold: hold, Holding: holding, Load: load}
 	var reply *transport.PollReply
 	// First leases are counted from here (R9): read before the request is written, whatever Control does to deliver it.
-	sent := w.clock.Boot()
+	sent, count := w.clock.Boot(), sleepCount(w.clock)
 	err = w.within(ctx, hold.Duration()+pollMargin, func(ctx context.Context) (err error) {
 		reply, err = w.cfg.Control.Poll(ctx, req)
 		return err
@@ -102,6 +109,7 @@ func (w *Worker) poll(ctx context.Context) (news bool, err error) {
 		return false, err
 	}
 	w.heard(nil)
+	w.book.awakeAt(count, false)
 	now := w.clock.Boot()
 	if reply.Unregistered {
 		w.book.unregister()

@@ -12,6 +12,7 @@ type gapWatch struct {
 	boot  task.Boot     // at the last look
 	awake time.Duration // at the last look
 	until time.Duration // awake clock by which the next look was to be
+	slept time.Duration // the part of the last gap that the machine was asleep
 }
 
 func newGapWatch(c task.Clock) *gapWatch {
@@ -34,5 +35,6 @@ func (g *gapWatch) look(c task.Clock) time.Duration {
 	if late < minFrozen {
 		late = 0
 	}
+	g.slept = slept
 	return slept + late
 }

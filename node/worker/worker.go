@@ -23,6 +23,7 @@ type Config struct {
 	// Store may be nil: then a deferral is forgotten by a restart of the agent and the shard runs again at once.
 	Store Store
 	Load  func() task.Load // what heartbeats carry (R6); nil = nothing
+	Awake Awake            // nil = nobody keeps the machine awake
 	Log   *slog.Logger     // nil = none
 }
 
@@ -53,6 +54,8 @@ type Worker struct {
 	specs  *specs
 	bell   *bell
 	found  *bell // rung by LeaderFound
+
+	awakeMu sync.Mutex // keeps what Awake is told in order
 
 	// Each kick wakes one part; one pending kick is enough, since the part looks at everything when it wakes.
 	keeperKick, launchKick, outboxKick chan struct{}
@@ -104,6 +107,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // restore takes over what the former agent left: running attempts with their deadlines, ends not yet acknowledged.
 func (w *Worker) restore() error {
 	w.book.setSlots(w.cfg.NodeInfo().Slots)
+	w.book.awakeAt(sleepCount(w.clock), true)
 	held := w.cfg.Runner.Held()
 	now := w.clock.Boot()
 	for _, h := range held {
@@ -114,6 +118,7 @@ func (w *Worker) restore() error {
 	if err := w.loadStore(held); err != nil {
 		return fmt.Errorf("read outbox: %w", err)
 	}
+	w.tellAwake()
 	kick(w.launchKick)
 	kick(w.outboxKick)
 	return nil
@@ -150,8 +155,12 @@ func (w *Worker) ended(e runner.Exit) {
 	if wait, deferred := w.book.deferral(a.Token); deferred {
 		r.Outcome = task.Outcome{End: task.EndDeferred, Wait: wait, RunMillis: e.Outcome.RunMillis}
 	}
+	if r.Outcome.End == task.EndDrained && w.book.stoppedFor(a.Token) == task.StopSleep {
+		r.Outcome.Message = task.WentToSleep
+	}
 	w.outbox.add(r, true)
 	w.book.end(a.Token)
+	w.tellAwake()
 	if w.debugs() {
 		w.log.Debug("attempt ended", "job", a.Job, "shard", a.Shard, "attempt", a.Attempt, "token", a.Token, "end", r.Outcome.String())
 	}

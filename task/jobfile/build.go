@@ -127,6 +127,7 @@ func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 		},
 		Timeout:      get(s, "timeout", defaultTimeout),
 		StallTimeout: get(s, "stall_timeout", task.Millis(0)),
+		OnSleep:      onSleep(s),
 		Lease:        lease,
 		Retry:        retry(s),
 		Success:      get(s, "success.at_least", task.Success{Percent: 100}),
@@ -139,6 +140,14 @@ func (l *loader) stageSpec(s *scope, set []task.KV) task.StageSpec {
 	}
 	l.shardsOf(s, &st)
 	return st
+}
+
+// onSleep leaves the default unsaid, so that members which do not know the key take the job (R47).
+func onSleep(s *scope) task.OnSleep {
+	if v := task.OnSleep(get(s, "on_sleep", "")); v != task.OnSleepRelease {
+		return v
+	}
+	return ""
 }
 
 func retry(s *scope) task.RetryPolicy {

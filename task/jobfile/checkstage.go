@@ -31,6 +31,11 @@ func (c *checker) stageSpec(s *task.StageSpec) {
 	}
 	c.length("timeout", s.Timeout, 0, MaxLength)
 	c.patience("stall_timeout", s.StallTimeout)
+	switch s.OnSleep {
+	case "", task.OnSleepRelease, task.OnSleepKeep, task.OnSleepFinish:
+	default:
+		c.fault(fmt.Sprintf("on_sleep %s is not known", quote(string(s.OnSleep))), "one of release, keep, finish", "on_sleep")
+	}
 	c.lease(s.Lease)
 	c.retry(s.Retry)
 }

@@ -1,6 +1,8 @@
 package jobfile
 
 import (
+	"strings"
+
 	"lanjobs/task"
 	"lanjobs/task/schedule"
 )
@@ -28,5 +30,6 @@ func (l *loader) schedule(s *scope) *task.Schedule {
 		RunAllMax:    get(s, "schedule.run_all_max", d.RunAllMax),
 		Jitter:       get(s, "schedule.jitter", task.Millis(0)),
 		Paused:       get(s, "schedule.paused", false),
+		Wake:         strings.Join(get(s, "schedule.wake", []string(nil)), ","),
 	}
 }

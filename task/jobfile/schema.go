@@ -84,6 +84,10 @@ var schema = []key{
 		also: []string{"heartbeat_timeout"}},
 	{name: "stop_grace", kind: kindLength, in: inWork, def: "30s", doc: "SIGTERM to SIGKILL; default the less of 30s and ttl/10",
 		like: "stop_grace: 60s", also: []string{"terminationGracePeriod", "terminationGracePeriodSeconds", "kill_timeout", "stop_grace_period"}},
+	{name: "on_sleep", kind: kindWord, in: inWork, def: "release", words: []string{"release", "keep", "finish"},
+		doc: "when its machine goes to sleep: release = it moves; keep = it stays; finish = it holds the machine awake", like: "on_sleep: keep",
+		also: []string{"on_suspend", "sleep"}, meant: map[string]string{"stop": "release", "move": "release", "leave": "keep", "wait": "keep", "ignore": "keep",
+			"inhibit": "finish", "block": "finish", "never": "finish"}},
 	{name: "lease", kind: kindMap, in: inWork, doc: "how fast a lost machine is noticed", like: "lease: {ttl: 5m}", sub: []key{
 		{name: "ttl", kind: kindLength, in: inSub, def: "5m", doc: "2s-24h", like: "lease: {ttl: 5m}", also: []string{"duration"}},
 		{name: "heartbeat", kind: kindLength, in: inSub, def: "30s", doc: "between renewals, 100ms-ttl/3; default ttl/10", like: "lease: {heartbeat: 30s}",

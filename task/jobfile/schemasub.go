@@ -21,6 +21,8 @@ var scheduleKeys = []key{
 	{name: "run_all_max", kind: kindInt, in: inSub, def: "100", doc: "most misses that run_all makes up, 1-100", like: "run_all_max: 10"},
 	{name: "jitter", kind: kindLength, in: inSub, def: "0", doc: "at most so much later, the same on every leader", like: "jitter: 10m",
 		also: []string{"splay", "random_delay", "randomizedDelaySec"}},
+	{name: "wake", kind: kindTexts, in: inSub, def: "[]", doc: "machines to wake by the network a little before each run", like: "wake: [nas]",
+		also: []string{"wake_on_lan", "wol", "wakeup"}},
 	{name: "paused", kind: kindBool, in: inSub, def: "false", doc: "until lanjobs schedule resume", like: "paused: true", also: []string{"suspend", "disabled"}},
 }
 
