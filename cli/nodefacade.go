@@ -14,6 +14,10 @@ type nodes struct {
 	open   func(context.Context, node.Config) (liveNode, error)
 	create func(node.Config, string) (*transport.InitView, error)
 	join   func(ctx context.Context, cfg node.Config, peer, token string, worker bool) (cluster string, err error)
+
+	restore     func(ctx context.Context, cfg node.Config, plain []byte, replace bool) (*transport.RestoreView, error)
+	setAside    func(cfg node.Config) error
+	checkBackup func(plain []byte) (*transport.RestoreView, error)
 }
 
 // liveNode is a started node.
@@ -30,5 +34,7 @@ func packageNode() nodes {
 		open:   func(ctx context.Context, cfg node.Config) (liveNode, error) { return node.Open(ctx, cfg) },
 		create: node.CreateCluster,
 		join:   node.JoinCluster,
+
+		restore: node.RestoreBackup, setAside: node.SetDataAside, checkBackup: node.CheckBackup,
 	}
 }

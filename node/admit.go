@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lanjobs/fsm"
+	"lanjobs/node/leader"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -24,6 +25,9 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 		return nil, task.NewProblem(task.ErrInvalid, fmt.Sprintf("node name %q: use a-z, 0-9 and -", q.Info.Name), "")
 	}
 	if err := m.nameFree(q.Info); err != nil {
+		return nil, err
+	}
+	if err := m.levelFits(&q.Info); err != nil {
 		return nil, err
 	}
 	key, err := transport.CSRKeyHash(q.CSR)
@@ -59,6 +63,18 @@ func (m *machine) welcome(csr string, info task.NodeInfo, addrs []string) (*tran
 		}
 	}
 	return reply, nil
+}
+
+// levelFits refuses a machine whose version is no neighbour of the cluster's, or older than that of every member: what these have
+// agreed on, it might not be able to read (R47).
+func (m *machine) levelFits(info *task.NodeInfo) (err error) {
+	m.core.Read(func(s *fsm.State) {
+		level := s.Members()
+		if l := max(info.Level, 1); l < level || l > level+1 {
+			err = leader.LevelProblem(s, info, level)
+		}
+	})
+	return err
 }
 
 // nameFree refuses a second machine of the same name: people tell machines apart by it.

@@ -43,6 +43,8 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 			return nil, err
 		}
 		return l.m.serveTwin(from, q), nil
+	case transport.MethodHistory:
+		return l.m.historyHere(from)
 	case transport.MethodRejoin:
 		var q transport.RejoinRequest
 		if err := transport.Decode(body, &q); err != nil {
@@ -68,7 +70,7 @@ var (
 
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
-	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
+	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Cluster: m.identity.Cluster.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
 		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
 }

@@ -95,6 +95,9 @@ func (a *API) routes() []route {
 		{pattern: "DELETE /v1/tokens/{id}", where: commit, handle: a.removeToken},
 		{pattern: "POST /v1/init", where: here, body: maxBody, handle: a.initCluster},
 		{pattern: "POST /v1/leave", where: here, body: maxBody, handle: a.leave},
+		{pattern: "GET /v1/backup", where: here, handle: a.backup},
+		{pattern: "GET /v1/recover", where: here, handle: a.survey},
+		{pattern: "POST /v1/recover", where: here, body: maxBody, handle: a.recoverHere},
 		{pattern: "GET /healthz", where: here, handle: a.health},
 		{pattern: "GET /readyz", where: here, handle: a.ready},
 	}

@@ -33,6 +33,8 @@ type Config struct {
 	NewJobID func() task.JobID // random; taken ids are drawn again
 	// Elected tells that this node has been elected, though its term may not have begun: callers then wait for it. May be nil.
 	Elected func() bool
+	// Begin is the first command of a term whose state is of an earlier generation than it says; nil = none.
+	Begin *fsm.NewGeneration
 }
 
 // electedWait is how long a caller waits for the term of a node that has just been elected: until what was committed before

@@ -76,6 +76,9 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 	if q.Info.ID != from {
 		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("node %s registers as %s", from, q.Info.ID), "")
 	}
+	if err := t.tooOld(&q.Info); err != nil {
+		return nil, err
+	}
 	c := &fsm.RegisterNode{Info: q.Info, Incarnation: q.Incarnation, Held: q.Held, Load: q.Load, Crashes: q.Crashes}
 	t.cfg.Log.Read(func(s *fsm.State) { c.Caring = min(s.Members(), q.Info.Level) >= fsm.LevelCare })
 	r, err := t.commit(ctx, c)
