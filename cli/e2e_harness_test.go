@@ -150,6 +150,7 @@ type member struct {
 	peer   string // where others reach it at first
 	space  string // its network namespace
 	wrap   []string
+	exe    string   // another binary than the lab's
 	flags  []string // of serve, from its second start on
 
 	mu   sync.Mutex
@@ -220,7 +221,11 @@ func (n *member) spawn(args ...string) {
 		n.lab.t.Fatal(err)
 	}
 	defer log.Close()
-	words := append(append([]string{}, n.wrap...), n.lab.exe)
+	exe := n.lab.exe
+	if n.exe != "" {
+		exe = n.exe
+	}
+	words := append(append([]string{}, n.wrap...), exe)
 	words = append(words, args...)
 	words = append(words, "--data-dir", n.dir)
 	cmd := exec.Command(words[0], words[1:]...)

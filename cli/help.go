@@ -110,7 +110,7 @@ func rootHelp(g *group) string {
 		}
 		w.Flush()
 	}
-	fmt.Fprintf(&b, "\nOn a command: lanjobs COMMAND --help. Topics of lanjobs help: %s.\n", strings.Join(topicNames(), ", "))
+	fmt.Fprintf(&b, "\nOn a command: lanjobs COMMAND --help\nTopics of lanjobs help: %s\n", strings.Join(topicNames(), ", "))
 	return b.String()
 }
 

@@ -15,11 +15,15 @@ import (
 func leaveRow() *command {
 	return &command{
 		name: "leave", short: "take this machine out of its cluster; its data is kept aside",
-		long:  `Drains it, hands leadership over, tells the others. --force leaves even if they do not answer or work is lost.`,
+		long: `Drains it, hands leadership over, tells the others. --force leaves even if they do not answer or work is lost, or if the node here
+cannot even start: its data is put aside all the same.`,
 		takes: takesNode | takesYes,
 		flags: []urfave.Flag{&urfave.BoolFlag{Name: "force", Usage: "leave whatever happens"}},
 		run: func(ctx context.Context, c *call) error {
 			cl, v, err := c.connectHere(ctx)
+			if errors.Is(err, transport.ErrNoNode) && c.flags.Bool("force") {
+				return c.leaveStopped(err)
+			}
 			if err != nil {
 				return err
 			}
@@ -32,6 +36,25 @@ func leaveRow() *command {
 			return c.done(nil, nil, "%s has left %s", v.SelfName, clusterName(v.Name))
 		},
 	}
+}
+
+// leaveStopped puts the data of a node aside that does not run, or cannot.
+func (c *call) leaveStopped(noNode error) error {
+	cluster, exists := nodeHere(c.dataDir())
+	if !exists {
+		return noNode
+	}
+	if err := c.confirm(fmt.Sprintf("The node here does not run, so it can tell nobody. Put its data (%s, in %s) aside?", clusterName(cluster), c.dataDir())); err != nil {
+		return err
+	}
+	cfg, err := c.nodeConfig(serveFlags{})
+	if err != nil {
+		return err
+	}
+	if err := c.nodes.setAside(cfg); err != nil {
+		return err
+	}
+	return c.done(nil, nil, "The data of the node here is put aside, in %s", c.dataDir())
 }
 
 // leavePatience is how long a node may take to hand over what it has and end.

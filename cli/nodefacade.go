@@ -19,6 +19,10 @@ type nodes struct {
 	join   func(ctx context.Context, cfg node.Config, peer, token string, worker bool) (cluster string, err error)
 	find   func(context.Context, node.Config) ([]transport.Found, error)
 	pair   func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error)
+
+	restore     func(ctx context.Context, cfg node.Config, plain []byte, replace bool) (*transport.RestoreView, error)
+	setAside    func(cfg node.Config) error
+	checkBackup func(plain []byte) (*transport.RestoreView, error)
 }
 
 // liveNode is a started node.
@@ -51,5 +55,7 @@ func packageNode() nodes {
 			}
 			return admission{by: a.By, join: a.Join}, nil
 		},
+
+		restore: node.RestoreBackup, setAside: node.SetDataAside, checkBackup: node.CheckBackup,
 	}
 }

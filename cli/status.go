@@ -49,6 +49,9 @@ func (c *call) statusAnswer(v *task.ClusterView) answer {
 	if v.StaleSeconds > 0 {
 		a.head = append(a.head, fmt.Sprintf("no leader: this is what was known %s ago", short(v.StaleSeconds)))
 	}
+	if v.LevelSentence != "" {
+		a.head = append(a.head, v.LevelSentence)
+	}
 	a.head = append(a.head, v.Notices...)
 	wide := c.opt.output == "wide"
 	a.table = nodeTable(v.Nodes, wide, c.clock.Wall())

@@ -10,7 +10,7 @@ import (
 var topicFiles embed.FS
 
 func topicNames() []string {
-	return []string{"job.yaml", "job.schema.json", "exit-codes", "environment", "tasks", "schedules", "queues", "lost-quorum"}
+	return []string{"job.yaml", "job.schema.json", "exit-codes", "environment", "tasks", "schedules", "queues", "lost-quorum", "upgrade"}
 }
 
 // topic gives a text of help. The format of job files describes itself.

@@ -24,6 +24,7 @@ type world struct {
 	stdout, stderr io.Writer
 	inTTY          bool
 	outTTY, errTTY bool
+	secret         func() ([]byte, error)     // a line typed on the terminal, unseen
 	size           func() (columns, rows int) // of the terminal, 0 = unknown
 	getenv         func(string) string
 	goos           string
@@ -56,6 +57,7 @@ func system(version string) *world {
 		inTTY:    term.IsTerminal(int(os.Stdin.Fd())),
 		outTTY:   capable(os.Stdout),
 		errTTY:   capable(os.Stderr),
+		secret:   func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
 		size:     terminalSize,
 		getenv:   os.Getenv,
 		goos:     runtime.GOOS,

@@ -6,6 +6,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/node/api"
+	"lanjobs/node/leader"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -47,6 +48,9 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 	if role, _ := m.tokenRole(q.TokenSecret); role != "" {
 		return nil, task.NewProblem(task.ErrNotAllowed, "this token lets people in, not machines.", "For a machine, on a member: lanjobs token create")
 	}
+	if err := m.levelFits(&q.Info); err != nil {
+		return nil, err
+	}
 	key, err := transport.CSRKeyHash(q.CSR)
 	if err != nil {
 		return nil, err
@@ -86,6 +90,18 @@ func (m *machine) whereabouts(but task.NodeID) (out []transport.Member) {
 		}
 	}
 	return out
+}
+
+// levelFits refuses a machine whose version is no neighbour of the cluster's, or older than that of every member: what these have
+// agreed on, it might not be able to read (R47).
+func (m *machine) levelFits(info *task.NodeInfo) (err error) {
+	m.core.Read(func(s *fsm.State) {
+		level := s.Members()
+		if l := max(info.Level, 1); l < level || l > level+1 {
+			err = leader.LevelProblem(s, info, level)
+		}
+	})
+	return err
 }
 
 // nameFree refuses a second machine of the same name: people tell machines apart by it.

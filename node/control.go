@@ -70,6 +70,13 @@ func (c *control) putOut(err error) bool {
 	return ok && refusal.To == c.self && errors.Is(refusal, transport.ErrRemoved)
 }
 
+// learned is the leader that was found by asking and has answered since; "" = none.
+func (c *control) learned() task.NodeID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leader
+}
+
 // forget drops a learned leader that did not answer as one.
 func (c *control) forget(id task.NodeID) {
 	c.mu.Lock()

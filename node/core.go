@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -35,7 +36,17 @@ type Parts struct {
 	// Stuck hears that this node leads and can commit nothing: the cure is to start it again.
 	Stuck func(error)
 	// Founding is committed by the first leader of a cluster that has none yet; nil otherwise. Founded hears that it is.
-	Founding   *fsm.InitCluster
+	Founding *fsm.InitCluster
+	// Generation of the cluster that this node is of; OtherGeneration hears of members of another one. 0 and nil: not told.
+	Generation      uint64
+	OtherGeneration func(from task.NodeID, generation uint64)
+	// Begin is committed before anything else by a leader whose state is of an earlier generation: this history was begun
+	// from it (I3). nil = never.
+	Begin *fsm.NewGeneration
+	// Diverged hears how this member's state compares with the leader's after an entry. May be nil.
+	Diverged func(index uint64, differs bool)
+	// Replaces are nodes whose place this one takes in a restored cluster, when it is founded.
+	Replaces   []task.NodeID
 	Founded    func()
 	Events     func([]task.Event) // what committed entries did, in order
 	SyncEvents func() error       // Events are on disk
@@ -70,7 +81,7 @@ var _ transport.Handler = (*Core)(nil)
 func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
-	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller})
+	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller, Begin: p.Begin})
 	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out, crashes: p.Crashes}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
 		Store: p.Outbox, Load: p.Load, Awake: p.Awake, Log: p.Log})
@@ -147,6 +158,7 @@ func (c *Core) leadTerm(ctx context.Context, number uint64) {
 	parts.Go(func() { _ = c.leader.Lead(ctx, number) }) // it ends with the term, for no other reason
 	parts.Go(func() { c.found(ctx) })
 	parts.Go(func() { c.keepSeats(ctx) })
+	parts.Go(func() { c.compareDigests(ctx) })
 	parts.Wait()
 	c.parts.Log.Info("no longer leading", "term", number)
 }
@@ -166,6 +178,9 @@ func (c *Core) found(ctx context.Context) {
 		}
 		r, err := c.leader.Propose(ctx, f)
 		if err == nil && r.Err == nil {
+			err = c.replace(ctx)
+		}
+		if err == nil && r.Err == nil {
 			// The founder needs no token to be a member of what it founded.
 			r, err = c.leader.Propose(ctx, &fsm.AdmitNode{Node: c.parts.Self, Name: c.parts.Info().Name})
 		}
@@ -177,6 +192,44 @@ func (c *Core) found(ctx context.Context) {
 		case <-c.parts.Clock.After(retryFounding):
 		}
 	}
+}
+
+// replace lets the nodes go whose place this one takes.
+func (c *Core) replace(ctx context.Context) error {
+	for _, id := range c.parts.Replaces {
+		if c.Gone(id) {
+			continue
+		}
+		if _, err := c.leader.Propose(ctx, &fsm.SetNode{Node: id, Action: fsm.NodeLeave, By: c.parts.Info().Name, Reason: "the cluster was restored from a backup; it goes on as " + string(c.parts.Self)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ transport.GenerationKeeper = (*Core)(nil)
+
+// Generation is transport.GenerationKeeper.
+func (c *Core) Generation() uint64 { return c.parts.Generation }
+
+// OtherGeneration is transport.GenerationKeeper.
+func (c *Core) OtherGeneration(from task.NodeID, generation uint64) {
+	if c.parts.OtherGeneration != nil {
+		c.parts.OtherGeneration(from, generation)
+	}
+}
+
+// Newest is the newest entry of this node's log or snapshot, committed or not; 0, 0 without any.
+func (c *Core) Newest() (term, index uint64) {
+	if c.raft == nil {
+		return 0, 0
+	}
+	s := c.raft.Stats()
+	number := func(key string) uint64 { n, _ := strconv.ParseUint(s[key], 10, 64); return n }
+	if t, i := number("last_log_term"), number("last_log_index"); i > number("last_snapshot_index") {
+		return t, i
+	}
+	return number("last_snapshot_term"), number("last_snapshot_index")
 }
 
 // Close stops Raft. Run must have ended.
@@ -235,8 +288,14 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 	case transport.MethodPing:
 		return c.ping(), nil
 	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodPair, transport.MethodLogin, transport.MethodTwin, transport.MethodRejoin,
-		transport.MethodProbe, transport.MethodDoctor, transport.MethodWake:
+		transport.MethodProbe, transport.MethodDoctor, transport.MethodWake, transport.MethodHistory:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
+	case transport.MethodDigest:
+		var q transport.DigestRequest
+		if err := transport.Decode(body, &q); err != nil {
+			return nil, err
+		}
+		return c.serveDigest(ctx, &q), nil
 	case transport.MethodRegister:
 		defer c.lookAtSeats()
 	}

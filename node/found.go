@@ -120,6 +120,9 @@ func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinRep
 	return identity.Save(cfg.DataDir)
 }
 
+// SetDataAside puts the data of a node that does not run aside, into a folder of its own; nothing is deleted.
+func SetDataAside(cfg Config) error { return setAside(cfg.DataDir) }
+
 // setAside moves what a node was out of the way, into a folder of its own; nothing is deleted.
 func setAside(dataDir string) error {
 	entries, err := os.ReadDir(dataDir)
@@ -131,11 +134,14 @@ func setAside(dataDir string) error {
 	}
 	if _, err := os.Stat(filepath.Join(dataDir, "node.db")); err == nil {
 		store, err := openLocalStore(dataDir) // refuses a folder in use
-		if err != nil {
+		switch {
+		case errors.Is(err, errNewer), errors.Is(err, errStoreDamaged): // it is put aside like any other
+		case err != nil:
 			return err
-		}
-		if err := store.Close(); err != nil {
-			return err
+		default:
+			if err := store.Close(); err != nil {
+				return err
+			}
 		}
 	}
 	var aside string
@@ -148,7 +154,7 @@ func setAside(dataDir string) error {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "raft.mark", "audit", "runner"} {
+	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "raft.mark", "raft.next", "audit", "runner"} {
 		err := os.Rename(filepath.Join(dataDir, name), filepath.Join(aside, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

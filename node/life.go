@@ -25,6 +25,7 @@ func (m *machine) run(ctx context.Context) error {
 	part(m.core.Run)
 	part(m.awake.Run)
 	part(m.watchSleep)
+	part(m.watchDisk)
 	if m.wire != nil {
 		m.wire.start(part, m)
 		part(m.takeLeave)

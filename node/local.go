@@ -53,6 +53,8 @@ func (l *local) ServeCall(ctx context.Context, from task.NodeID, method transpor
 			return nil, err
 		}
 		return l.m.wakeHere(&q)
+	case transport.MethodHistory:
+		return l.m.historyHere(from)
 	case transport.MethodRejoin:
 		var q transport.RejoinRequest
 		if err := transport.Decode(body, &q); err != nil {
@@ -91,7 +93,7 @@ var (
 
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
-	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
+	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Cluster: m.identity.Cluster.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
 		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Pairing: m.pairing(), Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
 }

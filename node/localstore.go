@@ -27,9 +27,20 @@ var (
 	bucketBook   = []byte("book")
 )
 
-// openLocalStore opens <dataDir>/node.db. A damaged file is a task.Problem that says what to do.
-func openLocalStore(dataDir string) (s *localStore, err error) {
-	path := filepath.Join(dataDir, "node.db")
+// localFile is the file's name in the data folder.
+const localFile = "node.db"
+
+// openLocalStore opens <dataDir>/node.db. The error wraps errStoreDamaged if it cannot be read, see replaceLocal; otherwise it is a
+// task.Problem that says what to do.
+func openLocalStore(dataDir string) (*localStore, error) {
+	if err := inspectLocal(dataDir); err != nil {
+		return nil, err
+	}
+	return openStore(dataDir)
+}
+
+func openStore(dataDir string) (s *localStore, err error) {
+	path := filepath.Join(dataDir, localFile)
 	defer func() {
 		if p := recover(); p != nil { // bbolt panics on some kinds of damage
 			s, err = nil, damaged(path, fmt.Sprint(p))
@@ -40,7 +51,11 @@ func openLocalStore(dataDir string) (s *localStore, err error) {
 		return nil, task.NewProblem(task.ErrConflict, "another lanjobs process is using "+dataDir, "One node per data folder: stop the other one, or give this one its own --data-dir.")
 	}
 	if err != nil {
-		return nil, damaged(path, err.Error())
+		return nil, openProblem(path, err)
+	}
+	if err := db.View(checkFormat); err != nil {
+		_ = db.Close()
+		return nil, err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, b := range [][]byte{bucketMeta, bucketOutbox, bucketBook} {
@@ -52,14 +67,71 @@ func openLocalStore(dataDir string) (s *localStore, err error) {
 	})
 	if err != nil {
 		_ = db.Close()
-		return nil, damaged(path, err.Error())
+		return nil, openProblem(path, err)
 	}
 	return &localStore{db}, nil
 }
 
+// storeFormat is the form of node.db that this binary writes, and the newest that it reads. Stores of before it was kept are of
+// the first.
+const storeFormat = 1
+
+var (
+	keyFormat  = []byte("format")
+	keyVersion = []byte("version")
+)
+
+// checkFormat refuses a file of a later form, before anything is written to it.
+func checkFormat(tx *bbolt.Tx) error {
+	meta := tx.Bucket(bucketMeta)
+	if meta == nil {
+		return nil
+	}
+	if v := meta.Get(keyFormat); len(v) == 8 && binary.BigEndian.Uint64(v) > storeFormat {
+		return &formatError{binary.BigEndian.Uint64(v), string(meta.Get(keyVersion))}
+	}
+	return nil
+}
+
+// formatError is an errNewer that knows who wrote the file.
+type formatError struct {
+	format uint64
+	by     string
+}
+
+func (e *formatError) Error() string {
+	return fmt.Sprintf("node.db is of form %d, %v", e.format, errNewer)
+}
+func (e *formatError) Unwrap() error { return errNewer }
+
+// sign notes which version has this folder now, for the words of one that cannot read it.
+func (s *localStore) sign(version string) error {
+	if s.writtenBy() == version {
+		return nil
+	}
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketMeta)
+		return errors.Join(b.Put(keyFormat, binary.BigEndian.AppendUint64(nil, storeFormat)), b.Put(keyVersion, []byte(version)))
+	})
+}
+
+// writtenBy is the version that had this folder last, "" = it did not say.
+func (s *localStore) writtenBy() (version string) {
+	_ = s.db.View(func(tx *bbolt.Tx) error { version = string(tx.Bucket(bucketMeta).Get(keyVersion)); return nil })
+	return version
+}
+
 func damaged(path, why string) error {
-	return task.NewProblem(task.ErrConflict, fmt.Sprintf("%s cannot be opened: %s", path, why),
-		"If the disk is full or read-only, mend that first. If the file is damaged, move it away: it holds unsent reports and peers' last addresses only.")
+	return task.NewProblem(task.ErrConflict, fmt.Sprintf("%s cannot be opened: %s", path, why), "Mend the disk, then start again. Another folder: --data-dir")
+}
+
+// openProblem tells why the file could not be opened.
+func openProblem(path string, err error) error {
+	p := diskProblem(filepath.Dir(path), err)
+	if _, is := errors.AsType[*task.Problem](p); is {
+		return p
+	}
+	return damaged(path, err.Error())
 }
 
 // NextIncarnation counts a start of the agent.
@@ -87,6 +159,15 @@ type Settings struct {
 	Worker bool     `json:"worker,omitempty"` // joined with --worker: never a voter
 	Seeds  []string `json:"seeds,omitempty"`  // addresses of members at the time of joining
 	Rules  Rules    `json:"rules,omitzero"`
+	Begin  Begin    `json:"begin,omitzero"`
+}
+
+// Begin is what the first leader of a recovered or restored history has to commit on this machine.
+type Begin struct {
+	By       string        `json:"by,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Admit    bool          `json:"admit,omitempty"`    // restored: this machine is new in the state
+	Replaces []task.NodeID `json:"replaces,omitempty"` // with Admit
 }
 
 var keySettings = []byte("settings")

@@ -52,7 +52,12 @@ type machine struct {
 	api         *api.API
 	socket      socketDoor
 	trouble     trouble
-	outed       chan struct{} // closed by putOut
+	heard       heardHistories
+	over        atomic.Pointer[errOver]  // with restart: to a later history
+	recovery    atomic.Pointer[recovery] // with restart: this machine begins one
+	outed       chan struct{}            // closed by putOut
+	ended       chan struct{}            // closed when Raft is to end
+	ending      sync.Once
 
 	ready    chan struct{} // closed once clients are answered
 	once     sync.Once     // the first of init and leave counts
@@ -79,7 +84,7 @@ func (m *machine) close() error {
 // buildMachine builds a node on its data folder. The order is one of need: the folder's lock first, so that nothing is touched
 // under another process; the audit log before the ledger that fills it; Raft before the worker that calls the leader.
 func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
-	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{}), stopped: make(chan struct{}), outed: make(chan struct{})}
+	m = &machine{cfg: cfg, log: cfg.Log, clock: cfg.Clock, ready: make(chan struct{}), restart: make(chan struct{}), departed: make(chan struct{}), stopped: make(chan struct{}), outed: make(chan struct{}), ended: make(chan struct{})}
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
@@ -111,7 +116,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if err := m.openNetwork(); err != nil {
 		return m, err
 	}
-	if err := m.onlyOne(ctx); err != nil {
+	if err := m.askAround(ctx); err != nil {
 		return m, err
 	}
 	founding, err := m.founding()
@@ -125,7 +130,8 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 		Stuck: func(err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
-		Runner: func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
+		Runner:     func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
+		Generation: m.identity.Cluster.Generation, OtherGeneration: m.heard.hear, Diverged: m.tellDiverged, Begin: m.begin(), Replaces: m.settings.Begin.Replaces,
 		Outbox: outboxStore{m.store}, Crashes: m.store, Load: m.load, Awake: m.awake, Local: &local{m},
 	})
 	if err != nil {
@@ -146,10 +152,25 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	return m, nil
 }
 
+// askAround asks the other members what this machine must know before its Raft starts: both questions at once, as machines that
+// sleep do not answer. A copy goes over to nothing.
+func (m *machine) askAround(ctx context.Context) error {
+	over := make(chan error, 1)
+	go func() { over <- m.askHistories(ctx) }()
+	err, later := m.onlyOne(ctx), <-over
+	if err != nil {
+		return err
+	}
+	return later
+}
+
 // openFolder locks the data folder and reads who this node is, or makes it a new one.
 func (m *machine) openFolder() error {
 	dir := m.cfg.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		if p, is := errors.AsType[*task.Problem](diskProblem(dir, err)); is {
+			return p
+		}
 		return task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("the data folder cannot be made: %v", err), "Choose another one with --data-dir.")
 	}
 	if system := doctor.FileSystem(dir); doctor.IsNetwork(system) {
@@ -157,6 +178,14 @@ func (m *machine) openFolder() error {
 			"Choose a folder on a disk of this machine: --data-dir DIR")
 	}
 	store, err := openLocalStore(dir)
+	if newer, is := errors.AsType[*formatError](err); is {
+		return newerData(m.cfg.Version, dir, newer.by, fmt.Sprintf("node.db is of form %d, and %s knows %d", newer.format, m.cfg.Version, storeFormat))
+	}
+	if errors.Is(err, errStoreDamaged) {
+		m.log.Error("the node's own store is damaged: it is set aside and a new one begun", "error", err)
+		m.trouble.note(aboutStore, fmt.Sprintf("This machine's own store was damaged and is begun anew; what was left is in %s.", filepath.Join(dir, localFile+".damaged")))
+		store, err = replaceLocal(dir, m.clock)
+	}
 	if err != nil {
 		return err
 	}
@@ -168,7 +197,16 @@ func (m *machine) openFolder() error {
 			err = m.identity.Save(dir)
 		}
 	}
+	if newer, is := errors.AsType[*transport.IdentityFormatError](err); is {
+		return newerData(m.cfg.Version, dir, store.writtenBy(), newer.Error())
+	}
 	if err != nil {
+		return identityProblem(dir, err)
+	}
+	if err := m.checkForms(); err != nil {
+		return err
+	}
+	if err := store.sign(m.cfg.Version); err != nil {
 		return err
 	}
 	if m.settings, err = store.Settings(); err == nil {
@@ -178,9 +216,25 @@ func (m *machine) openFolder() error {
 	return err
 }
 
+func auditDir(cfg Config) string { return filepath.Join(cfg.DataDir, "audit") }
+
+// identityProblem tells what to do where a machine no longer knows who it is.
+func identityProblem(dir string, err error) error {
+	if _, is := errors.AsType[*task.Problem](err); is {
+		return err
+	}
+	if p, is := errors.AsType[*task.Problem](diskProblem(dir, err)); is {
+		return p
+	}
+	return task.NewProblem(task.ErrConflict, fmt.Sprintf("this machine no longer knows which node it is: %v, in %s.", err, dir), asideHint)
+}
+
+// asideHint is the cure where what a folder holds is of no use any more.
+const asideHint = "Come back as a new member: lanjobs join MACHINE --replace. If it was the only machine of its cluster: lanjobs backup restore FILE --replace, or without a backup lanjobs leave --force, which puts the data aside."
+
 // openAudit opens the audit log and starts its writer: Raft replays into it before anything else runs.
 func (m *machine) openAudit(ctx context.Context) error {
-	a, err := observe.Open(observe.DefaultConfig(filepath.Join(m.cfg.DataDir, "audit"), m.clock, m.log))
+	a, err := observe.Open(observe.DefaultConfig(auditDir(m.cfg), m.clock, m.log))
 	if err != nil {
 		return err
 	}
@@ -197,6 +251,9 @@ func (m *machine) openAudit(ctx context.Context) error {
 
 // founding is what the first leader commits: the keys of the cluster that this node was told to found.
 func (m *machine) founding() (*fsm.InitCluster, error) {
+	if m.settings.Begin.Admit { // the restored state has its keys; what it lacks is this machine
+		return &fsm.InitCluster{ID: m.identity.Cluster.ID, Name: m.identity.Cluster.Name, By: owner()}, nil
+	}
 	ca, err := transport.LoadCA(m.cfg.DataDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -220,6 +277,13 @@ func (m *machine) founds() bool {
 
 // founded forgets the authority's key on disk, once the cluster keeps it: with it, this folder could found the cluster anew.
 func (m *machine) founded() {
+	if m.settings.Begin.Admit {
+		s := m.settings
+		s.Begin = Begin{}
+		if err := m.store.SetSettings(s); err != nil {
+			m.log.Error("the settings could not be written", "error", err)
+		}
+	}
 	if err := transport.ForgetCA(m.cfg.DataDir); err != nil {
 		m.log.Error("the authority's key could not be deleted from the data folder", "error", err)
 	}
@@ -228,10 +292,11 @@ func (m *machine) founded() {
 // openRaft starts Raft on the ledger. Only a this-machine-only node or a founder begins a log of its own; a member without
 // one waits until a leader gives it one.
 func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
-	stores, err := OpenStores(StoreConfig{DataDir: m.cfg.DataDir, Self: m.identity.NodeID, Log: m.log})
+	stores, err := OpenStores(m.storeConfig())
 	if err != nil {
 		return nil, nil, err
 	}
+	stores.Wait = m.awaitDisk
 	worst, err := MeasureFsync(m.cfg.DataDir, m.clock)
 	if err != nil {
 		return nil, nil, errors.Join(err, stores.Close())
@@ -251,10 +316,16 @@ func (m *machine) openRaft(f raft.FSM) (*raft.Raft, func() error, error) {
 		return nil, nil, errors.Join(err, trans.Close(), stores.Close())
 	}
 	end := func() error {
+		m.ending.Do(func() { close(m.ended) }) // what waits for the disk
 		// Its own context: ending must not be cut short by what ended the node.
 		return errors.Join(CloseRaft(context.Background(), r, stores, trans, m.clock), stores.Close())
 	}
 	return r, end, nil
+}
+
+// storeConfig is where this node's Raft store is, and of which history it must be.
+func (m *machine) storeConfig() StoreConfig {
+	return StoreConfig{DataDir: m.cfg.DataDir, Self: m.identity.NodeID, Generation: m.identity.Cluster.Generation, Log: m.log}
 }
 
 // openRunner opens what runs attempts. Its folder must be absolute, as commands run elsewhere.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -20,7 +21,9 @@ type Node struct {
 	mu   sync.Mutex
 	live *machine
 	run  sync.WaitGroup
-	stop context.CancelCauseFunc // of Run; nil before
+	// failed is why the last recovery did not come about; used by Run alone.
+	failed error
+	stop   context.CancelCauseFunc // of Run; nil before
 }
 
 // errKill ends a node without waiting for anything: what it runs is killed.
@@ -34,7 +37,10 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	m, err := openMachine(ctx, cfg)
 	if err != nil {
-		return nil, err
+		if _, said := errors.AsType[*task.Problem](err); said {
+			return nil, err
+		}
+		return nil, diskProblem(cfg.DataDir, err)
 	}
 	return &Node{cfg: cfg, live: m}, nil
 }
@@ -59,13 +65,34 @@ func (n *Node) Run(ctx context.Context) error {
 		if !errors.Is(err, errRestart) {
 			return err
 		}
+		if err := n.changeOver(m); err != nil {
+			return err
+		}
 		if m, err = openMachine(ctx, n.cfg); err != nil {
 			return err
+		}
+		if n.failed != nil {
+			m.trouble.note(aboutHistory, fmt.Sprintf("The recovery did not come about, and nothing was changed: %v", n.failed))
+			n.failed = nil
 		}
 		n.mu.Lock()
 		n.live = m
 		n.mu.Unlock()
 	}
+}
+
+// changeOver does between two lives what needs all of the data folder: begin a history, or go over to one.
+func (n *Node) changeOver(m *machine) error {
+	if over := m.over.Load(); over != nil {
+		return goOver(n.cfg, over)
+	}
+	if r := m.recovery.Load(); r != nil {
+		if err := beginRecovery(n.cfg, r); err != nil { // it goes on as it was
+			n.cfg.Log.Error("the recovery failed; nothing was changed", "error", err)
+			n.failed = err
+		}
+	}
+	return nil
 }
 
 func (n *Node) current() *machine {

@@ -99,7 +99,11 @@ func OpenRaft(cfg *raft.Config, machine raft.FSM, stores *RaftStores, trans *tra
 	}
 	trans.Guard(func() task.NodeID { return "" }, stores.HasLog, func(task.NodeID) bool { return false })
 	err = guarded(func() (err error) {
-		r, err = raft.NewRaft(cfg, machine, cached, stores.Store, stores.Snapshots, trans)
+		var stable raft.StableStore = stores.Store
+		if stores.Wait != nil {
+			stable = patientStore{stores.Store, stores.Wait}
+		}
+		r, err = raft.NewRaft(cfg, machine, cached, stable, stores.Snapshots, trans)
 		return err
 	})
 	if errors.Is(err, errDamagedStore) {

@@ -30,6 +30,8 @@ type ledger struct {
 	applied time.Duration // Awake() of the last entry
 	changed chan struct{} // closed and renewed at each entry
 
+	digests digests
+
 	raft *raft.Raft // set once, before the first Propose
 }
 
@@ -55,6 +57,7 @@ func (l *ledger) Apply(e *raft.Log) any {
 		return err
 	}
 	l.applied = l.clock.Awake()
+	l.digests.passed(l.state)
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
@@ -96,6 +99,13 @@ func (l *ledger) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, l.broken
 	}
 	return &frozen{l.state.Snapshot()}, nil
+}
+
+// freeze gives the state as of the last applied entry; writing it out takes no lock.
+func (l *ledger) freeze() *fsm.Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.Snapshot()
 }
 
 // Restore replaces the state whole, or leaves it as it is and returns the error.

@@ -23,6 +23,12 @@ const (
 // acknowledged is with the others, and under its old id it could vote against it (I5, I15).
 func openMachine(ctx context.Context, cfg Config) (*machine, error) {
 	m, err := buildMachine(ctx, cfg)
+	if over, is := asOver(err); is {
+		if err := goOver(cfg, over); err != nil {
+			return nil, err
+		}
+		m, err = buildMachine(ctx, cfg)
+	}
 	lost, ok := errors.AsType[*AmnesiaError](err)
 	if !ok {
 		return m, err
@@ -43,7 +49,7 @@ var errNobodyElse = errors.New("it is the only machine of its cluster")
 
 // explainLoss tells a person what to do about a store that this node must not go on with.
 func explainLoss(cfg Config, lost *AmnesiaError, again error) error {
-	hint := "Put its data aside and begin anew: move " + cfg.DataDir + " away, then start again."
+	hint := "If there is a backup: lanjobs backup restore FILE --replace. Without one, lanjobs leave --force puts the data aside, to begin anew."
 	if !errors.Is(again, errNobodyElse) {
 		hint = fmt.Sprintf("The other members have everything, but it could not rejoin by itself (%v). Start it again when they are up, or: lanjobs join MACHINE --replace", again)
 	}

@@ -45,7 +45,9 @@ const (
 type StoreConfig struct {
 	DataDir string
 	Self    task.NodeID
-	Log     *slog.Logger
+	// Generation of the cluster that this node is of; 0 and 1 = the first.
+	Generation uint64
+	Log        *slog.Logger
 }
 
 func (c StoreConfig) dir() string  { return filepath.Join(c.DataDir, "raft") }
@@ -56,6 +58,8 @@ type RaftStores struct {
 	StoreConfig
 	Store     RaftStore
 	Snapshots raft.SnapshotStore
+	// Wait is called when term or vote cannot be written since the disk is full; true = try again. nil = Raft panics.
+	Wait func(error) (again bool)
 
 	marking sync.Mutex
 	mark    storeMark
@@ -65,6 +69,22 @@ type RaftStores struct {
 // a store that is damaged or does not hold what this node once had: such a node must not vote again under its name (I15). The
 // caller then sets the folder aside (SetAside) and joins again as a new node.
 func OpenStores(cfg StoreConfig) (*RaftStores, error) {
+	if err := cfg.adoptNext(); err != nil {
+		return nil, err
+	}
+	s, err := openStores(cfg)
+	if !errors.Is(err, errEarlier) {
+		return s, err
+	}
+	aside, err := SetAside(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Log.Warn("the log of before the cluster was recovered is set aside; the present one comes from the others", "kept", aside)
+	return openStores(cfg)
+}
+
+func openStores(cfg StoreConfig) (*RaftStores, error) {
 	if err := os.MkdirAll(cfg.dir(), 0o700); err != nil {
 		return nil, fmt.Errorf("raft store: %w", err)
 	}
@@ -92,7 +112,13 @@ func OpenStores(cfg StoreConfig) (*RaftStores, error) {
 		return nil, err
 	}
 	s := &RaftStores{StoreConfig: cfg, Store: store}
-	if err := s.settle(mark, shape.unbroken); err != nil {
+	if !fresh {
+		err = s.checkGeneration()
+	}
+	if err == nil {
+		err = s.settle(mark, shape.unbroken)
+	}
+	if err != nil {
 		_ = store.Close()
 		return nil, err
 	}
@@ -107,6 +133,9 @@ func (s *RaftStores) settle(mark *storeMark, unbroken uint64) error {
 	snaps, err := raft.NewFileSnapshotStoreWithLogger(s.dir(), snapshotsKept, transport.HCLog(s.Log))
 	if err != nil {
 		return fmt.Errorf("open the raft snapshots: %w", err)
+	}
+	if err := s.setDamagedAside(snaps); err != nil {
+		return err
 	}
 	s.Snapshots = markingSnapshots{snaps, s}
 	have, err := readState(s.Store, snaps, unbroken)
@@ -127,6 +156,28 @@ func (s *RaftStores) HasLog() bool {
 
 // Close closes the log. Raft must have ended.
 func (s *RaftStores) Close() error { return s.Store.Close() }
+
+// setDamagedAside takes snapshots that do not read back out of Raft's sight: without any that does, Raft would not even start,
+// though an older one and the log, or the log alone, may have everything. Whether they have is judged afterwards.
+func (s *RaftStores) setDamagedAside(snaps raft.SnapshotStore) error {
+	list, err := snaps.List()
+	if err != nil {
+		return fmt.Errorf("open the raft snapshots: %w", err)
+	}
+	for _, meta := range list {
+		_, r, err := snaps.Open(meta.ID) // compares its checksum
+		if err == nil {
+			_ = r.Close()
+			continue
+		}
+		aside := filepath.Join(s.dir(), "damaged-"+meta.ID)
+		s.Log.Error("a snapshot of the cluster's state is damaged and set aside", "index", meta.Index, "error", err, "kept", aside)
+		if err := errors.Join(os.RemoveAll(aside), os.Rename(filepath.Join(s.dir(), "snapshots", meta.ID), aside)); err != nil {
+			return fmt.Errorf("set a damaged snapshot aside: %w", err)
+		}
+	}
+	return nil
+}
 
 // dropPartSnapshots deletes what a crash left of unfinished snapshots; raft only warns of them.
 func dropPartSnapshots(dir string) error {

@@ -51,13 +51,16 @@ func (t *trouble) note(about, text string) bool {
 }
 
 // about orders the notices of status.
-var about = []string{aboutCopy, aboutUDP, aboutStore}
+var about = []string{aboutHistory, aboutCopy, aboutDisk, aboutState, aboutUDP, aboutStore}
 
 // What notices are about.
 const (
-	aboutCopy  = "copy"
-	aboutUDP   = "udp"
-	aboutStore = "store"
+	aboutHistory = "history"
+	aboutCopy    = "copy"
+	aboutDisk    = "disk"
+	aboutState   = "state"
+	aboutUDP     = "udp"
+	aboutStore   = "store"
 )
 
 // sentences are for status, the gravest first.

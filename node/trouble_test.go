@@ -152,7 +152,7 @@ func TestALostLogOfALoneMachine(t *testing.T) {
 		t.Fatalf("rejoined: %v", again)
 	}
 	told := explainLoss(cfg, lost, again)
-	if p, ok := errors.AsType[*task.Problem](told); !ok || !strings.Contains(p.Hint, "move "+cfg.DataDir+" away") || !strings.Contains(p.Detail, "torn") {
+	if p, ok := errors.AsType[*task.Problem](told); !ok || !strings.Contains(p.Hint, "lanjobs leave --force") || !strings.Contains(p.Hint, "lanjobs backup restore") || !strings.Contains(p.Detail, "torn") {
 		t.Errorf("told %+v", told)
 	}
 	if p, _ := errors.AsType[*task.Problem](explainLoss(cfg, lost, errors.New("nobody answers"))); !strings.Contains(p.Hint, "nobody answers") || !strings.Contains(p.Hint, "--replace") {

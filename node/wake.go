@@ -30,6 +30,7 @@ func (m *machine) watchPlace(ctx context.Context) error {
 		now, gone := slept(), m.addressGone()
 		gap := now - before
 		m.watchCopies(ctx)
+		m.followHistory(ctx)
 		m.watchUDP()
 		if gap >= wakeGap {
 			m.log.Info("this machine slept", "for", gap.Round(time.Second).String())

@@ -90,7 +90,8 @@ func (m *machine) openNetwork() error {
 	}
 	m.layer = transport.NewRaftLayer(cfg)
 	m.later(func() error { m.layer.Close(); return nil })
-	m.caller = transport.NewClient(transport.ClientConfig{Self: m.identity.NodeID, Local: selfCalls{m}, Dial: dial, Name: m.nameOf})
+	m.caller = transport.NewClient(transport.ClientConfig{Self: m.identity.NodeID, Local: selfCalls{m}, Dial: dial, Name: m.nameOf,
+		Generation: m.identity.Cluster.Generation, OtherGeneration: m.heard.hear})
 	m.later(func() error { m.caller.Close(); return nil })
 	if m.wire != nil {
 		stop := m.wire.book.Watch(m.reconnect) // a new address: connections to the old one lead nowhere
@@ -149,7 +150,7 @@ func (m *machine) openWire() (*wire, error) {
 		Self: m.identity.NodeID, Cluster: m.identity.Cluster.ID, Key: m.identity.Cluster.GossipKey, NextSession: m.nextSession,
 		About: func() transport.About {
 			i := m.info()
-			return transport.About{Name: i.Name, Version: i.Version, Level: i.Level, Voter: i.Voter}
+			return transport.About{Name: i.Name, Version: i.Version, Level: i.Level, Voter: i.Voter, Generation: m.identity.Cluster.Generation}
 		},
 		Listen: addr, UDP: udp, Streams: transport.NewGossipStreams(w.mux, w.dialer), Book: w.book,
 		Announce: m.announcement,

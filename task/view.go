@@ -153,6 +153,10 @@ type ClusterView struct {
 	Jobs         []JobView  `json:"jobs"`                    // unfinished, and the newest finished ones
 	StaleSeconds float64    `json:"stale_seconds,omitempty"` // age of what is shown when there is no leader
 	Notices      []string   `json:"notices,omitempty"`       // what may stop the cluster soon, and what the answering machine says about itself
+	// Level is the lowest that a member knows: what needs a higher one is refused until all do (R47).
+	Level         int      `json:"level,omitempty"`
+	HeldBackBy    []string `json:"held_back_by,omitempty"` // members that keep it from the highest level of any
+	LevelSentence string   `json:"level_sentence,omitempty"`
 }
 
 // ScheduleView is one schedule (R32).

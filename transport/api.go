@@ -63,6 +63,10 @@ import (
 //	POST   /v1/doctor                          DoctorBody: checks of machines and their network, of this one by default; task.List[task.DoctorView]
 //	GET    /v1/process                         ProcessView
 //	POST   /v1/process/stop                    this node ends in order: work is given back; ProcessView
+//	GET    /v1/backup                          the state as of one entry: a line of JSON, BackupHead, then a snapshot. It holds the cluster's key:
+//	                                           only for the owner of this machine; SealBackup makes a file of it
+//	GET    /v1/recover                         RecoverView: who is left, and whether a quorum is lost
+//	POST   /v1/recover                         RecoverBody: this machine goes on alone, in a new generation; RecoverView, before it has
 //	POST   /v1/join                            on the cluster port, without a client certificate: see join.go
 //	POST   /v1/pair                            likewise: see pair.go
 //	POST   /v1/login                           on the cluster port, without a client certificate: see login.go
@@ -270,4 +274,42 @@ type PairingView struct {
 	Address      string      `json:"address"`
 	AskedSeconds float64     `json:"asked_seconds"` // since it asked
 	Worker       bool        `json:"worker"`        // it wants to run jobs only
+}
+
+// Survivor is one machine as POST /v1/recover sees it.
+type Survivor struct {
+	ID          task.NodeID `json:"id"`
+	Name        string      `json:"name"`
+	Role        string      `json:"role"` // leader, voter, standby, worker
+	Self        bool        `json:"self,omitempty"`
+	Answers     bool        `json:"answers"` // and is of this machine's generation
+	AwaySeconds float64     `json:"away_seconds,omitempty"`
+	Refusal     string      `json:"refusal,omitempty"`
+	Generation  uint64      `json:"generation,omitempty"` // number; 0 = it did not say
+	LastTerm    uint64      `json:"last_term"`
+	LastIndex   uint64      `json:"last_index"` // of its log; 0 = it keeps none, or did not answer
+	Behind      int64       `json:"behind"`     // entries, of the log that is furthest
+	Leader      task.NodeID `json:"leader,omitempty"`
+}
+
+// RecoverView says who is left of a cluster and whether this machine may go on alone.
+type RecoverView struct {
+	Cluster    string     `json:"cluster"`
+	Generation uint64     `json:"generation"`
+	Voters     int        `json:"voters"`
+	Answering  int        `json:"answering"`
+	Needed     int        `json:"needed"`
+	Best       string     `json:"best"` // the machine whose log is furthest
+	Machines   []Survivor `json:"machines"`
+	// Refusal is why nothing is to be recovered, or not here; "" = this machine may. Older: only since another knows more.
+	Refusal string   `json:"refusal,omitempty"`
+	Hint    string   `json:"hint,omitempty"`
+	Older   bool     `json:"older,omitempty"`
+	Above   []uint64 `json:"-"` // generation numbers seen
+}
+
+// RecoverBody has this machine go on alone.
+type RecoverBody struct {
+	Cluster string `json:"cluster"` // its name, as a person has typed it
+	Older   bool   `json:"older,omitempty"`
 }

@@ -23,12 +23,14 @@ type Peer struct {
 	Level   int       `json:"level"`
 	Voter   bool      `json:"voter"` // willing to be one
 	Seen    time.Time `json:"seen"`  // this machine's wall clock, for display only
+	// Generation of the cluster that it said to be of; 0 or 1 = the first.
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 // same tells whether two entries differ in nothing but the time.
 func (p Peer) same(o Peer) bool {
 	return p.Session == o.Session && slices.Equal(p.Addrs, o.Addrs) && p.Name == o.Name && p.Version == o.Version &&
-		p.Level == o.Level && p.Voter == o.Voter
+		p.Level == o.Level && p.Voter == o.Voter && p.Generation == o.Generation
 }
 
 // BookStore keeps the book over restarts. Save is called for changes only, so that an idle cluster lets disks sleep.

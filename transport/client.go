@@ -20,6 +20,10 @@ type ClientConfig struct {
 	Local Handler // answers calls of this node to itself
 	// Dial opens a connection to a node that has proven who it is, for calls: Dialer.To(ALPNRPC).
 	Dial func(ctx context.Context, id task.NodeID) (net.Conn, error)
+	// Generation is that of this node's cluster; answers of members of another one are refused (see GenerationKeeper). 0 = not told.
+	Generation uint64
+	// OtherGeneration hears of such a member; it must return soon. May be nil.
+	OtherGeneration func(to task.NodeID, generation uint64)
 	// Name gives a node's name for messages, "" if it is not known. May be nil.
 	Name func(id task.NodeID) string
 }
@@ -76,6 +80,7 @@ func (c *Client) send(ctx context.Context, to task.NodeID, method Method, body [
 		Header:        http.Header{"Content-Type": {contentTypeMessage}, "User-Agent": {""}},
 		ContentLength: int64(len(body)),
 	}).WithContext(ctx)
+	sayGeneration(req.Header, c.Generation)
 	if len(body) > 0 {
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
@@ -89,6 +94,9 @@ func (c *Client) send(ctx context.Context, to task.NodeID, method Method, body [
 		return nil, c.unreachable(ctx, to, err)
 	}
 	defer resp.Body.Close()
+	if err := c.checkAnswer(to, method, resp.Header); err != nil {
+		return nil, c.unreachable(ctx, to, err)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, ReadProblem(resp)
 	}

@@ -269,7 +269,7 @@ func (g *Gossip) create(addrs []netip.AddrPort) error {
 // describe sets what memberlist announces.
 func (g *Gossip) describe(addrs []netip.AddrPort) {
 	about := g.About()
-	m := nodeMeta{Name: about.Name, Version: about.Version, Level: about.Level, Voter: about.Voter, Addrs: addrs}
+	m := nodeMeta{Name: about.Name, Version: about.Version, Level: about.Level, Voter: about.Voter, Addrs: addrs, Generation: about.Generation}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.addrs, g.meta = addrs, m.encode()

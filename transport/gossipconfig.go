@@ -28,6 +28,8 @@ type About struct {
 	Version string
 	Level   int
 	Voter   bool
+	// Generation of the cluster, so that members of an earlier one hear that there is a later.
+	Generation uint64
 }
 
 // gone is Gone for a configuration without it.

@@ -20,6 +20,7 @@ const (
 // nodeMeta is what a node says of itself in gossip. Its id and session are its name there.
 //
 //	format | flags | level uint16 | name: length, text | version: length, text | count | each address: length, bytes, port uint16
+//	| generation uint64
 //
 // Later formats append only.
 type nodeMeta struct {
@@ -28,6 +29,8 @@ type nodeMeta struct {
 	Level   int
 	Voter   bool
 	Addrs   []netip.AddrPort
+	// Generation of the cluster that the node is of; 0 or 1 = the first.
+	Generation uint64
 }
 
 // encode writes at most maxMeta bytes, whatever is in it.
@@ -48,7 +51,7 @@ func (m nodeMeta) encode() []byte {
 		b = append(append(b, byte(len(ip))), ip...)
 		b = binary.BigEndian.AppendUint16(b, a.Port())
 	}
-	return b
+	return binary.BigEndian.AppendUint64(b, m.Generation)
 }
 
 func cutText(s string, n int) string { return strings.ToValidUTF8(s[:min(len(s), n)], "") }
@@ -79,6 +82,9 @@ func decodeMeta(b []byte) (m nodeMeta, err error) {
 		if ok {
 			m.Addrs = append(m.Addrs, netip.AddrPortFrom(ip, port))
 		}
+	}
+	if len(b) > 0 { // the first version ended here
+		m.Generation = binary.BigEndian.Uint64(take(8))
 	}
 	return m, err
 }

@@ -150,7 +150,7 @@ func (g *Gossip) enter(id task.NodeID, session Session, e gossipEvent) {
 	if err != nil {
 		g.Log.Debug("gossip metadata", "node", id, "error", err)
 	}
-	p := Peer{Session: session, Name: m.Name, Version: m.Version, Level: m.Level, Voter: m.Voter}
+	p := Peer{Session: session, Name: m.Name, Version: m.Version, Level: m.Level, Voter: m.Voter, Generation: m.Generation}
 	for _, a := range m.Addrs {
 		p.Addrs = append(p.Addrs, a.String())
 	}

@@ -29,7 +29,7 @@ const (
 type ClusterInfo struct {
 	ID         string `json:"id"` // UUID, made by `lanjobs init`
 	Name       string `json:"name"`
-	Generation uint64 `json:"generation"` // rises when a lost quorum was recovered or a backup restored (I3)
+	Generation uint64 `json:"generation"` // rises when a lost quorum was recovered or a backup restored (I3); see GenerationNumber
 	// CACert is PEM: the authority that signs new certificates first, then others that are still believed (C48).
 	CACert    string `json:"ca_cert"`
 	GossipKey []byte `json:"gossip_key"` // 32 bytes, AES-256-GCM
@@ -38,6 +38,7 @@ type ClusterInfo struct {
 // Identity is who a node is: its UUID, made once (R2), its key, and the certificate by which a cluster knows it. The key is
 // that of one machine: LoadIdentity refuses a folder that was copied to another.
 type Identity struct {
+	Format  int         `json:"format,omitempty"` // of this file; 0 = the first, which did not say
 	NodeID  task.NodeID `json:"node_id"`
 	Name    string      `json:"name"` // for people
 	Cluster ClusterInfo `json:"cluster"`
@@ -45,6 +46,16 @@ type Identity struct {
 	Machine string      `json:"machine"`        // MachineFingerprint of where it was made; "" = unknown
 
 	key *ecdsa.PrivateKey
+}
+
+// identityFormat is the newest form of identity.json that this binary reads; it writes the first.
+const identityFormat = 1
+
+// IdentityFormatError: identity.json was written by a newer version.
+type IdentityFormatError struct{ Format int }
+
+func (e *IdentityFormatError) Error() string {
+	return fmt.Sprintf("%s is of form %d, and this version knows %d", identityFile, e.Format, identityFormat)
 }
 
 // NewIdentity makes a node that is no member of a cluster yet. The key is P-256 and not Ed25519, because browsers that will
@@ -148,6 +159,9 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 	i := &Identity{}
 	if err := json.Unmarshal(text, i); err != nil {
 		return nil, fmt.Errorf("load identity: %s is damaged: %w", identityFile, err)
+	}
+	if i.Format > identityFormat {
+		return nil, &IdentityFormatError{i.Format}
 	}
 	if _, err := uuid.Parse(string(i.NodeID)); err != nil {
 		return nil, fmt.Errorf("load identity: %s is damaged: %w", identityFile, err)

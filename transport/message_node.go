@@ -8,7 +8,36 @@ const (
 	MethodRejoin Method = "rejoin" // to the leader: a member that lost its log asks to go on as a new one
 	MethodProbe  Method = "probe"  // to any member: can it reach the caller?
 	MethodDoctor Method = "doctor" // to any member: check yourself
+	// MethodHistory is answered by any member to members of every generation: which history does it hold, and how far?
+	MethodHistory Method = "history"
+	// MethodDigest is from the leader to members that keep a copy: what is the digest of the state after an entry?
+	MethodDigest Method = "digest"
 )
+
+// DigestRequest asks for the digest of the state after the first command at or behind Index. With Digest, it tells instead what
+// the leader's was after exactly that entry.
+type DigestRequest struct {
+	Index  uint64
+	Digest string
+}
+
+// DigestReply answers it. Digest "": the entry had passed already, or did not come in time.
+type DigestReply struct {
+	Index  uint64
+	Digest string
+}
+
+// HistoryRequest asks a member for its history.
+type HistoryRequest struct{}
+
+// HistoryReply answers it.
+type HistoryReply struct {
+	Cluster ClusterInfo
+	Member  bool // the caller is a member in this history
+	Leader  task.NodeID
+	// The newest entry of the answering node's log or snapshot, committed or not; both 0 = it keeps no log.
+	LastTerm, LastIndex uint64
+}
 
 // TwinRequest asks a member where it hears the calling node. A node that hears it from its own id has a copy: somebody copied
 // its data folder.

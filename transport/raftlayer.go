@@ -233,7 +233,7 @@ func (l *RaftLayer) judge(c *raftConn, p prologue) error {
 	case isProven && proven.PeerID() != p.From:
 		return fmt.Errorf("%w: %s, not %s", ErrWrongIdentity, proven.PeerID(), p.From)
 	case p.Generation != l.Generation:
-		return fmt.Errorf("%w: %d, here it is %d", ErrWrongGeneration, p.Generation, l.Generation)
+		return generationError(p.Generation, l.Generation)
 	case p.To != l.Self:
 		return fmt.Errorf("%w: %s, not %s", ErrWrongNode, l.Self, p.To)
 	case l.Admit != nil:

@@ -180,7 +180,7 @@ type callServer struct{ handler Handler }
 
 func (s callServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Date"] = nil // nobody reads it, and there are many answers
-	reply, err := s.serve(r)
+	reply, err := s.serve(w, r)
 	if err != nil {
 		WriteProblem(w, err)
 		return
@@ -189,7 +189,7 @@ func (s callServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-func (s callServer) serve(r *http.Request) ([]byte, error) {
+func (s callServer) serve(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	from := PeerFrom(r.Context())
 	method, ok := strings.CutPrefix(r.URL.Path, pathCalls)
 	switch {
@@ -197,6 +197,9 @@ func (s callServer) serve(r *http.Request) ([]byte, error) {
 		return nil, task.NewProblem(task.ErrNotAllowed, "a call needs a node's certificate.", "")
 	case !ok || r.Method != http.MethodPost:
 		return nil, task.NewProblem(task.ErrInvalid, "not a call: "+r.Method+" "+r.URL.Path, "")
+	}
+	if err := s.checkGeneration(w, from, r, Method(method)); err != nil {
+		return nil, err
 	}
 	body, err := readMessage(r.Body, r.ContentLength)
 	if err != nil {

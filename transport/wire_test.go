@@ -14,7 +14,7 @@ import (
 func TestMetaFitsWhateverIsInIt(t *testing.T) {
 	long := netip.MustParseAddrPort("[2001:db8:1111:2222:3333:4444:5555:6666]:65535")
 	m := nodeMeta{
-		Name: strings.Repeat("ü", 100), Version: strings.Repeat("v", 100), Level: 65535, Voter: true,
+		Name: strings.Repeat("ü", 100), Version: strings.Repeat("v", 100), Level: 65535, Voter: true, Generation: 7<<32 | 9,
 		Addrs: []netip.AddrPort{long, long, long, long, long, long},
 	}
 	b := m.encode()
@@ -30,8 +30,12 @@ func TestMetaFitsWhateverIsInIt(t *testing.T) {
 	if again, err := decodeMeta(later); err != nil || !reflect.DeepEqual(again, got) {
 		t.Errorf("metadata of a later version: %+v, %v", again, err)
 	}
+	first := len(b) - 8 // where the first version ended
+	if old, err := decodeMeta(b[:first]); err != nil || old.Generation != 0 || old.Name != got.Name || got.Generation != 7<<32|9 {
+		t.Errorf("metadata of the first version: %+v, %v", old, err)
+	}
 	for n := range b {
-		if _, err := decodeMeta(b[:n]); err == nil {
+		if _, err := decodeMeta(b[:n]); err == nil && n != first {
 			t.Fatalf("metadata cut at %d was read", n)
 		}
 	}

@@ -88,6 +88,12 @@ type Machine interface {
 	Init(ctx context.Context, b transport.InitBody, by string) (*transport.InitView, error)
 	// Leave takes this machine out of its cluster. It returns once that is decided, before the machine has stopped.
 	Leave(ctx context.Context, b transport.LeaveBody, by string) error
+	// Backup gives the state as of one entry, as GET /v1/backup answers.
+	Backup(ctx context.Context) ([]byte, error)
+	// Survey tells who is left of the cluster.
+	Survey(ctx context.Context) (*transport.RecoverView, error)
+	// Recover has this machine go on alone after a majority was lost. It returns once that is decided.
+	Recover(ctx context.Context, b transport.RecoverBody, by string) (*transport.RecoverView, error)
 }
 
 // Pairing is the leader's list of machines that wait to be let in by their code.
@@ -103,6 +109,7 @@ type Pairing interface {
 type Config struct {
 	Self    task.NodeID
 	Name    string // of this machine, for people
+	Cluster string // that this machine belongs to, "" = none: after a start without a leader the ledger does not know it yet
 	Version string
 	Clock   task.Clock
 	Log     *slog.Logger

@@ -51,23 +51,24 @@ type cluster struct {
 	t  *testing.T
 	mu sync.RWMutex // guards all below
 
-	state    *fsm.State
-	index    uint64
-	wall     time.Time // of the next batch
-	ids      []task.JobID
-	made     int // ids beyond those
-	standing Standing
-	members  []Member
-	seen     map[task.NodeID]leader.Seen
-	progress map[task.Token]string
-	commands []fsm.Command // proposed through Leader
-	lose     int           // so many proposals are committed and their answers lost
-	refuse   int           // so many are never committed
-	audit    *observe.Audit
-	forward  func(context.Context, *transport.APIRequest) (*transport.APIReply, error)
-	call     func(ctx context.Context, to task.NodeID, method transport.Method, request, reply any) error
-	inits    []transport.InitBody
-	left     *transport.LeaveBody
+	state     *fsm.State
+	index     uint64
+	wall      time.Time // of the next batch
+	ids       []task.JobID
+	made      int // ids beyond those
+	standing  Standing
+	members   []Member
+	seen      map[task.NodeID]leader.Seen
+	progress  map[task.Token]string
+	commands  []fsm.Command // proposed through Leader
+	lose      int           // so many proposals are committed and their answers lost
+	refuse    int           // so many are never committed
+	audit     *observe.Audit
+	forward   func(context.Context, *transport.APIRequest) (*transport.APIReply, error)
+	call      func(ctx context.Context, to task.NodeID, method transport.Method, request, reply any) error
+	inits     []transport.InitBody
+	left      *transport.LeaveBody
+	recovered []string
 
 	api *API
 	log *bytes.Buffer

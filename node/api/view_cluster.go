@@ -22,6 +22,9 @@ func (a *API) status(_ context.Context, q *request) (*reply, error) {
 	a.look(q, func(v *view) {
 		out = v.cluster()
 		out.Self, out.SelfName, out.Version = q.via, v.nameOf(q.via), a.cfg.Version
+		if out.Name == "" {
+			out.Name = a.cfg.Cluster
+		}
 		if q.via == a.cfg.Self {
 			out.SelfName = a.cfg.Name
 		} else if n := v.Node(q.via); n != nil && n.Info.Version != "" {
@@ -43,6 +46,7 @@ func (v *view) cluster() task.ClusterView {
 	if v.orphan {
 		out.StaleSeconds = v.silence.Seconds()
 	}
+	v.levels(&out)
 	out.Jobs = v.statusJobs()
 	out.Notices = v.warnings()
 	return out

@@ -54,7 +54,7 @@ func TestASpecIsSentOnce(t *testing.T) {
 			second.Assignments[0].SpecDigest != first.Assignments[0].SpecDigest {
 			t.Fatalf("first %+v, then %+v", first, second)
 		}
-		info := task.NodeInfo{ID: "b", Name: "b", Slots: 4}
+		info := task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level}
 		o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: info, Incarnation: 2}, &transport.RegisterReply{})
 		o.submit(1)
 		again := &transport.PollReply{}
@@ -103,6 +103,39 @@ func TestWhatAnOlderMemberCannotApplyIsRefused(t *testing.T) {
 		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 2}, &transport.RegisterReply{})
 		if r, err := o.l.Propose(context.Background(), &fsm.SetQueue{Name: "small", Max: &max}); err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
+		}
+	})
+}
+
+// A machine that goes back to an older version is refused once all members are of the newer one, and not while an upgrade is
+// under way (R47).
+func TestGoingBackIsRefusedOnceAnUpgradeIsComplete(t *testing.T) {
+	lead(t, func(o *office) {
+		back := task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level - 1, Version: "0.1.0"}
+		err := o.try("b", transport.MethodRegister, &transport.RegisterRequest{Info: back, Incarnation: 2}, &transport.RegisterReply{})
+		if !errors.Is(err, task.ErrConflict) || !strings.Contains(err.Error(), "this is lanjobs 0.1.0") {
+			t.Fatalf("%v", err)
+		}
+		old := task.NodeInfo{ID: "old", Name: "nas", Slots: 1, Level: fsm.Level - 1, Version: "0.1.0"}
+		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 1}, &transport.RegisterReply{})
+		o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: back, Incarnation: 2}, &transport.RegisterReply{})
+	})
+}
+
+// TestARecoveredHistoryBeginsWithItsGeneration: before anything else is granted or answered, and once (I3).
+func TestARecoveredHistoryBeginsWithItsGeneration(t *testing.T) {
+	lead(t, func(o *office) {
+		cfg := o.l.cfg
+		cfg.Begin = &fsm.NewGeneration{By: "anna", Reason: "recovered", AtLeast: 5}
+		first := newTerm(cfg, 9).first()
+		if len(first) != 2 || first[1] != fsm.Command(cfg.Begin) {
+			t.Fatalf("%+v", first)
+		}
+		if r, err := o.l.Propose(context.Background(), first[1]); err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		if again := newTerm(cfg, 10).first(); len(again) != 1 {
+			t.Errorf("in the next term again: %+v", again)
 		}
 	})
 }

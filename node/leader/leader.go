@@ -36,6 +36,8 @@ type Config struct {
 	Elected func() bool
 	// Caller has other machines send the packets that wake one (Schedule.Wake); nil = nobody does.
 	Caller transport.Caller
+	// Begin is the first command of a term whose state is of an earlier generation than it says; nil = none.
+	Begin *fsm.NewGeneration
 }
 
 // electedWait is how long a caller waits for the term of a node that has just been elected: until what was committed before

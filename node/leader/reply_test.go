@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"lanjobs/fsm"
 	"lanjobs/node/plan"
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -26,7 +27,7 @@ func (o *office) heavy(n int) (tokens []task.Token) {
 
 func (o *office) register(incarnation uint64, slots int) {
 	o.t.Helper()
-	o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: task.NodeInfo{ID: "b", Name: "b", Slots: slots}, Incarnation: incarnation}, &transport.RegisterReply{})
+	o.call("b", transport.MethodRegister, &transport.RegisterRequest{Info: task.NodeInfo{ID: "b", Name: "b", Slots: slots, Level: fsm.Level}, Incarnation: incarnation}, &transport.RegisterReply{})
 }
 
 func (o *office) pollAs(incarnation uint64, want int, holding ...task.Token) *transport.PollReply {

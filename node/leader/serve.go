@@ -78,6 +78,9 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 	if q.Info.ID != from {
 		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("node %s registers as %s", from, q.Info.ID), "")
 	}
+	if err := t.tooOld(&q.Info); err != nil {
+		return nil, err
+	}
 	t.sessions.touch(from, q.Load) // before it is recorded as being here: it would be found silent at once
 	keep, back, err := t.comeBack(ctx, from, q)
 	if err == nil && !back {

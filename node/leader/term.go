@@ -128,7 +128,9 @@ func errTermOver() error {
 func (t *term) run(ctx context.Context) error {
 	defer t.close()
 	t.mu.Lock()
-	t.queue = append(t.queue, &request{cmd: &fsm.Elected{Node: t.cfg.Self, Term: t.number}, done: make(chan outcome, 1)})
+	for _, c := range t.first() {
+		t.queue = append(t.queue, &request{cmd: c, done: make(chan outcome, 1)})
+	}
 	t.mu.Unlock()
 	t.nudge()
 	timer := t.cfg.Clock.NewTimer(keepAlive)
@@ -146,6 +148,20 @@ func (t *term) run(ctx context.Context) error {
 		timer.Stop()
 		timer.Reset(t.delay())
 	}
+}
+
+// first are the commands of a term before which nothing is granted or answered. A history that was begun from an older state
+// raises the generation of tokens: nothing that was issued before, by whatever was lost, may ever be taken for current (I3).
+func (t *term) first() []fsm.Command {
+	out := []fsm.Command{&fsm.Elected{Node: t.cfg.Self, Term: t.number}}
+	if b := t.cfg.Begin; b != nil {
+		t.cfg.Log.Read(func(s *fsm.State) {
+			if s.Generation < b.AtLeast {
+				out = append(out, b)
+			}
+		})
+	}
+	return out
 }
 
 // rest stops proposing and waits until all that was proposed is settled: a successor then needs nothing more (DESIGN 4).

@@ -1,0 +1,276 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/task/runner"
+	"lanjobs/transport"
+)
+
+// freshTimeout is how long a backup waits until this machine's copy is as new as the leader's was when it was asked for.
+const freshTimeout = 10 * time.Second
+
+// Backup is api.Machine: the state as of one entry, with what restoring it needs to know beside.
+func (p peers) Backup(ctx context.Context) ([]byte, error) {
+	m := p.m
+	if !m.core.HasCopy() {
+		return nil, task.NewProblem(task.ErrConflict, "this machine keeps no copy of the cluster's state.", "Make the backup on one that votes or stands by: lanjobs status")
+	}
+	if err := m.upToDate(ctx); err != nil {
+		return nil, err
+	}
+	head := transport.BackupHead{Format: transport.BackupFormat, Cluster: m.identity.Cluster.Name, ClusterID: m.identity.Cluster.ID,
+		Created: m.clock.Wall().UTC().Truncate(time.Second), Node: m.identity.Name, Version: m.cfg.Version}
+	if m.wire == nil {
+		return nil, task.NewProblem(task.ErrConflict, "this machine belongs to no cluster: there is nothing to back up but its own data folder.", "Stop the node and copy "+m.cfg.DataDir+", or make a cluster of it: lanjobs init")
+	}
+	for _, o := range p.Members() {
+		head.Seeds = append(head.Seeds, o.Addresses...)
+	}
+	snapshot := m.core.ledger.freeze()
+	var state bytes.Buffer
+	if err := snapshot.Write(&state); err != nil {
+		return nil, err
+	}
+	s, err := fsm.Decode(state.Bytes()) // a backup that cannot be read would be noticed when it is too late
+	if err != nil {
+		return nil, fmt.Errorf("this machine's state does not read back: %w", err)
+	}
+	head.Index, head.Generation, head.Level = s.Index, max(s.Generation, transport.GenerationNumber(m.identity.Cluster.Generation)), s.Members()
+	sum := sha256.Sum256(state.Bytes())
+	head.Digest = hex.EncodeToString(sum[:])
+	line, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(line, '\n'), state.Bytes()...), nil
+}
+
+// upToDate waits until this machine has applied what the leader had when it was asked. Without a leader, the copy is as good as any.
+func (m *machine) upToDate(ctx context.Context) error {
+	leader := m.core.LeaderID()
+	if leader == "" || leader == m.identity.NodeID {
+		return nil
+	}
+	ctx, cancel := transport.WithTimeout(ctx, m.clock, freshTimeout)
+	defer cancel()
+	var there transport.PingReply
+	if err := m.caller.Call(ctx, leader, transport.MethodPing, &transport.PingRequest{}, &there); err != nil {
+		return nil // it has just ended; who follows is not newer than what was committed here or nowhere
+	}
+	for {
+		changed := m.core.Changed()
+		if m.core.raft.AppliedIndex() >= there.Applied {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-m.clock.After(readyPause): // entries that are not commands change nothing
+		case <-ctx.Done():
+			return task.NewProblem(task.ErrNoLeader, "this machine's copy is behind the leader's", "Make the backup on "+m.nameOf(leader)+".")
+		}
+	}
+}
+
+// RestoreBackup makes the node of a data folder, which does not run, the first and only voter of a cluster as a backup has it:
+// under a new id, in a new generation. plain is what SealBackup was given. What the folder held is set aside if replace is
+// true, else it is refused.
+func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) (*transport.RestoreView, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, task.NewProblem(task.ErrInvalid, err.Error(), "")
+	}
+	head, state, err := ReadBackup(plain)
+	if err != nil {
+		return nil, err
+	}
+	addr, err := listenAddr(cfg, Settings{})
+	if err != nil {
+		return nil, err
+	}
+	above := []uint64{head.Generation, state.Generation}
+	old, err := transport.LoadIdentity(cfg.DataDir)
+	switch {
+	case err == nil && !replace:
+		return nil, occupied(old)
+	case err == nil && old.Cluster.ID == head.ClusterID:
+		above = append(above, transport.GenerationNumber(old.Cluster.Generation))
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !replace:
+		return nil, err
+	}
+	identity, err := transport.NewIdentity(cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := transport.ParseCA(state.Cluster.CAKey)
+	if err != nil {
+		return nil, err
+	}
+	info := transport.ClusterInfo{ID: state.Cluster.ID, Name: state.Cluster.Name, Generation: 1,
+		CACert: string(state.Cluster.CACert), GossipKey: state.Cluster.GossipKey}
+	if err := joinItself(identity, ca, info); err != nil {
+		return nil, err
+	}
+	alive, err := askSeeds(ctx, cfg, identity, head.Seeds)
+	if err != nil {
+		return nil, err
+	}
+	identity.Cluster.Generation = transport.NextGeneration(append(above, alive...)...)
+	info = identity.Cluster
+	if err := setAside(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	begin := Begin{By: owner(), Admit: true, Reason: fmt.Sprintf("restored on %s from a backup of %s (entry %d)", cfg.Name, head.Created.Format(time.RFC3339), head.Index)}
+	for _, n := range state.Nodes() {
+		if n.Gone == "" && n.Info.Name == cfg.Name {
+			begin.Replaces = append(begin.Replaces, n.Info.ID)
+		}
+	}
+	if err := settleRestored(cfg, identity, state, head, Settings{Listen: cfg.Listen, Seeds: slices.Clone(head.Seeds), Begin: begin}); err != nil {
+		return nil, err
+	}
+	return &transport.RestoreView{BackupHead: *head, Node: identity.Name, Fingerprint: ca.Fingerprint().Short(), Addresses: announced(addr),
+		NewGeneration: transport.GenerationNumber(info.Generation), Jobs: state.Live(), Machines: membersOf(state)}, nil
+}
+
+// askSeeds asks what is left of the cluster, where it was when the backup was made, for its generation. One that has a leader is
+// no case for a restore.
+func askSeeds(ctx context.Context, cfg Config, self *transport.Identity, seeds []string) (numbers []uint64, err error) {
+	clock := clockOf(cfg)
+	ctx, cancel := transport.WithTimeout(ctx, clock, historyTimeout)
+	defer cancel()
+	trust, err := transport.NewTrust(self, clock, nil)
+	if err != nil {
+		return nil, err
+	}
+	dialer := transport.NewDialer(transport.DialerConfig{Trust: trust, Net: transport.DialTCP, Clock: clock})
+	var (
+		asked sync.WaitGroup
+		mu    sync.Mutex
+	)
+	for _, addr := range seeds {
+		asked.Go(func() {
+			client := transport.NewClient(transport.ClientConfig{Self: self.NodeID, Dial: func(ctx context.Context, _ task.NodeID) (net.Conn, error) {
+				return dialer.DialAddr(ctx, addr, transport.ALPNRPC)
+			}})
+			defer client.Close()
+			var r transport.HistoryReply
+			if client.Call(ctx, task.NodeID(addr), transport.MethodHistory, &transport.HistoryRequest{}, &r) != nil {
+
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			numbers = append(numbers, transport.GenerationNumber(r.Cluster.Generation))
+			if r.Leader != "" {
+				err = task.NewProblem(task.ErrConflict, fmt.Sprintf("%q lives and has a leader: %s says so. Nothing was changed.", self.Cluster.Name, addr),
+					"To be part of it: lanjobs join MACHINE. To go back to the backup all the same, stop its machines first.")
+			}
+		})
+	}
+	asked.Wait()
+	return numbers, err
+}
+
+// joinItself gives an identity its certificate by the authority that came with the backup.
+func joinItself(identity *transport.Identity, ca *transport.CA, info transport.ClusterInfo) error {
+	csr, err := identity.CSR()
+	if err != nil {
+		return err
+	}
+	cert, err := ca.Issue(csr, identity.NodeID)
+	if err != nil {
+		return err
+	}
+	return identity.Adopt(info, cert)
+}
+
+// settleRestored writes the data folder; the identity last.
+func settleRestored(cfg Config, identity *transport.Identity, state *fsm.State, head *transport.BackupHead, s Settings) error {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return err
+	}
+	store, err := openLocalStore(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := store.SetSettings(s); err != nil {
+		return err
+	}
+	to := StoreConfig{DataDir: cfg.DataDir, Self: identity.NodeID, Generation: identity.Cluster.Generation, Log: cfg.Log}
+	if err := writeNext(to, &frozen{state.Snapshot()}, max(head.Index, 1), state.Term+1); err != nil {
+		return err
+	}
+	return identity.Save(cfg.DataDir)
+}
+
+func occupied(old *transport.Identity) error {
+	if old.Member() {
+		return task.NewProblem(task.ErrConflict, fmt.Sprintf("this machine belongs to %q: nothing was changed.", old.Cluster.Name), "To put its data aside and restore here: lanjobs backup restore FILE --replace")
+	}
+	return task.NewProblem(task.ErrConflict, "a node of this machine only has its data here: nothing was changed.", "To put its data aside and restore here: lanjobs backup restore FILE --replace")
+}
+
+// ReadBackup reads and checks what Backup gave.
+func ReadBackup(plain []byte) (*transport.BackupHead, *fsm.State, error) {
+	head, data, err := transport.SplitBackup(plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != head.Digest {
+		return nil, nil, task.NewProblem(task.ErrInvalid, "the state in the backup is not what its digest says.", "Take another backup file.")
+	}
+	state, err := fsm.Decode(data)
+	if errors.Is(err, fsm.ErrUnknownCommand) {
+		return nil, nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the backup was made by lanjobs %s and holds what this version does not know: nothing was changed.", head.Version),
+			"Use that version or a newer one: lanjobs help upgrade")
+	}
+	if err != nil {
+		return nil, nil, task.NewProblem(task.ErrInvalid, "the state in the backup cannot be read: "+err.Error(), "Take another backup file.")
+	}
+	if state.Cluster.ID == "" || state.Cluster.ID != head.ClusterID {
+		return nil, nil, task.NewProblem(task.ErrInvalid, "the backup holds no cluster.", "Take another backup file.")
+	}
+	return head, state, nil
+}
+
+// CheckBackup is what a restore would begin with.
+func CheckBackup(plain []byte) (*transport.RestoreView, error) {
+	head, state, err := ReadBackup(plain)
+	if err != nil {
+		return nil, err
+	}
+	return &transport.RestoreView{BackupHead: *head, Jobs: state.Live(), Machines: membersOf(state)}, nil
+}
+
+func membersOf(state *fsm.State) (names []string) {
+	for _, n := range state.Nodes() {
+		if n.Gone == "" {
+			names = append(names, n.Info.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// clockOf is the clock that a Config names.
+func clockOf(cfg Config) task.Clock {
+	if cfg.Clock != nil {
+		return cfg.Clock
+	}
+	return runner.SystemClock()
+}

@@ -1,0 +1,261 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"lanjobs/fsm"
+	"lanjobs/task"
+	"lanjobs/transport"
+)
+
+// A member that hears of a later history of its cluster (see transport.GenerationNumber) was away, or cut off, while a lost
+// quorum was recovered or a backup restored. Nothing of the two may mix: every stream and call between them is refused. What it
+// does about it:
+//
+//	nobody leads its own history, and a leader has the later   it goes over: under its id, with its log set aside
+//	somebody leads its own, or the numbers are equal           only a person can know which one counts: its status says so
+//	the later one does not know it                             the backup is older than its joining: its status says how to join again
+
+const (
+	historyTimeout  = 2 * time.Second
+	historyPatience = 3 // looks without a leader, wakeCheck apart, before a running machine goes over
+)
+
+// heardHistories are the generations of members, as calls and streams have shown them.
+type heardHistories struct {
+	mu         sync.Mutex
+	of         map[task.NodeID]uint64
+	leaderless int
+}
+
+// hear keeps what a member said; it is OtherGeneration.
+func (h *heardHistories) hear(id task.NodeID, generation uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of == nil {
+		h.of = map[task.NodeID]uint64{}
+	}
+	h.of[id] = generation
+}
+
+func (h *heardHistories) clone() map[task.NodeID]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := map[task.NodeID]uint64{}
+	maps.Copy(out, h.of)
+	return out
+}
+
+// otherHistories are the members that are there and have shown another generation, those with a later one first.
+func (m *machine) otherHistories() (later, earlier []task.NodeID) {
+	of := m.heard.clone()
+	for _, id := range m.wire.book.IDs() {
+		if p, ok := m.wire.book.Peer(id); ok && m.wire.gossip.Alive(id) {
+			of[id] = max(of[id], p.Generation)
+		}
+	}
+	own := max(m.identity.Cluster.Generation, 1)
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		switch g := max(of[id], 1); {
+		case g > own:
+			later = append(later, id)
+		case g < own && m.wire.gossip.Alive(id):
+			earlier = append(earlier, id)
+		}
+	}
+	return later, earlier
+}
+
+// errOver: this machine goes over to a later history and must be built anew.
+type errOver struct {
+	to   transport.ClusterInfo
+	from string // who told it
+}
+
+func (e *errOver) Error() string {
+	return fmt.Sprintf("generation %d of the cluster, says %s", transport.GenerationNumber(e.to.Generation), e.from)
+}
+
+// askHistories asks all known members, before this machine's Raft starts, whether the cluster has a later history by now.
+func (m *machine) askHistories(ctx context.Context) error {
+	if m.wire == nil {
+		return nil
+	}
+	ctx, cancel := transport.WithTimeout(ctx, m.clock, twinTimeout)
+	defer cancel()
+	id, r := m.latest(m.histories(ctx, m.wire.book.IDs()))
+	switch {
+	case r == nil:
+		return nil
+	case !m.mayGoOver(r) || !r.Member:
+		return nil // it looks again while it runs
+	}
+	return &errOver{r.Cluster, m.nameOf(id)}
+}
+
+// latest is the answer of the latest history that is later than this machine's own; nil if there is none.
+func (m *machine) latest(replies map[task.NodeID]*transport.HistoryReply) (from task.NodeID, latest *transport.HistoryReply) {
+	c := m.identity.Cluster
+	for _, id := range slices.Sorted(maps.Keys(replies)) {
+		r := replies[id]
+		if r.Cluster.ID == c.ID && r.Cluster.Generation > max(c.Generation, 1) && (latest == nil || r.Cluster.Generation > latest.Cluster.Generation) {
+			from, latest = id, r
+		}
+	}
+	return from, latest
+}
+
+// mayGoOver tells whether a later history is one that a machine may go over to by itself: it lives, and there is no doubt that it
+// is the later one.
+func (m *machine) mayGoOver(r *transport.HistoryReply) bool {
+	return r.Leader != "" && transport.GenerationNumber(r.Cluster.Generation) > transport.GenerationNumber(m.identity.Cluster.Generation)
+}
+
+// histories asks members for theirs, all at once; who does not answer is left out.
+func (m *machine) histories(ctx context.Context, ids []task.NodeID) map[task.NodeID]*transport.HistoryReply {
+	var (
+		asked sync.WaitGroup
+		mu    sync.Mutex
+	)
+	out := map[task.NodeID]*transport.HistoryReply{}
+	for _, id := range ids {
+		if id == m.identity.NodeID {
+			continue
+		}
+		asked.Go(func() {
+			r := &transport.HistoryReply{}
+			if m.caller.Call(ctx, id, transport.MethodHistory, &transport.HistoryRequest{}, r) != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = r
+		})
+	}
+	asked.Wait()
+	return out
+}
+
+// followHistory looks, now and then while this machine runs, whether there is a later history, and goes over if its own has no leader.
+func (m *machine) followHistory(ctx context.Context) {
+	later, earlier := m.otherHistories()
+	if len(later)+len(earlier) == 0 {
+		m.trouble.note(aboutHistory, "")
+		return
+	}
+	ask, cancel := transport.WithTimeout(ctx, m.clock, historyTimeout)
+	defer cancel()
+	replies := m.histories(ask, append(later, earlier...))
+	id, r := m.latest(replies)
+	switch {
+	case r == nil:
+		m.tellEarlier(replies)
+		return
+	case m.led() || r.Leader != "" && !m.mayGoOver(r):
+		m.heard.leaderless = 0
+		m.tellTwo(id, r)
+		return
+	case r.Leader == "":
+		return
+	case !r.Member:
+		m.tellUnknown(id)
+		return
+	}
+	if m.heard.leaderless++; m.heard.leaderless < historyPatience {
+		return
+	}
+	m.once.Do(func() {
+		m.over.Store(&errOver{r.Cluster, m.nameOf(id)})
+		close(m.restart)
+	})
+}
+
+// led tells whether this machine's own history has a leader, as far as it can know.
+func (m *machine) led() bool { return m.core.LeaderID() != "" || m.core.control.learned() != "" }
+
+// tellEarlier says so on the later side, if the earlier one has a leader.
+func (m *machine) tellEarlier(replies map[task.NodeID]*transport.HistoryReply) {
+	for _, id := range slices.Sorted(maps.Keys(replies)) {
+		if r := replies[id]; r.Leader != "" && max(r.Cluster.Generation, 1) < m.identity.Cluster.Generation {
+			m.tellTwo(id, r)
+			return
+		}
+	}
+	m.trouble.note(aboutHistory, "")
+}
+
+// tellTwo says that the cluster exists twice.
+func (m *machine) tellTwo(id task.NodeID, r *transport.HistoryReply) {
+	other, own := transport.GenerationNumber(r.Cluster.Generation), transport.GenerationNumber(m.identity.Cluster.Generation)
+	which := fmt.Sprintf("%s is of generation %d, recovered or restored, while this machine's generation %d goes on with a leader of its own", m.nameOf(id), other, own)
+	switch {
+	case other < own:
+		which = fmt.Sprintf("this machine is of generation %d, recovered or restored, while %s goes on in generation %d with a leader of its own", own, m.nameOf(id), other)
+	case other == own:
+		which = fmt.Sprintf("%s and this machine were recovered independently of each other (generation %d)", m.nameOf(id), own)
+	}
+	text := fmt.Sprintf("%q exists twice: %s. Nothing of one reaches the other. Decide which one counts; on each machine of the other: lanjobs join MACHINE --replace, with a token of the one that counts.", m.identity.Cluster.Name, which)
+	if m.trouble.note(aboutHistory, text) {
+		m.log.Error(text)
+	}
+}
+
+// tellUnknown says that the later history does not know this machine.
+func (m *machine) tellUnknown(id task.NodeID) {
+	text := fmt.Sprintf("%q was restored from a backup that is older than this machine's joining; %s takes no part of it. What is here stays as it is. To become a member again: lanjobs join MACHINE --replace, with a token of lanjobs token create on %s", m.identity.Cluster.Name, m.identity.Name, m.nameOf(id))
+	if m.trouble.note(aboutHistory, text) {
+		m.log.Error(text)
+	}
+}
+
+// goOver writes down that this machine is of a later history, which is the moment from which on it counts: its log of the
+// earlier one is set aside when the stores are opened next. Its id, its work and its settings stay.
+func goOver(cfg Config, over *errOver) error {
+	store, err := openLocalStore(cfg.DataDir) // refuses a folder in use
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	identity, err := transport.LoadIdentity(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	from := identity.Cluster.Generation
+	if err := identity.Adopt(over.to, identity.Cert); err != nil {
+		return fmt.Errorf("go over to %w: %w", over, err)
+	}
+	// Positions in the audit log are entries of one history; those of the next would be taken for replays.
+	aside := fmt.Sprintf("%s.generation-%d", auditDir(cfg), transport.GenerationNumber(from))
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(auditDir(cfg), aside)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("go over to %w: %w", over, err)
+	}
+	cfg.Log.Warn("the cluster was recovered or restored while this machine was away: it goes over to the later history, and its log comes from the others",
+		"from", transport.GenerationNumber(from), "to", transport.GenerationNumber(over.to.Generation), "told_by", over.from)
+	return identity.Save(cfg.DataDir)
+}
+
+// historyHere answers MethodHistory.
+func (m *machine) historyHere(from task.NodeID) (*transport.HistoryReply, error) {
+	core, begun := m.built.Load(), false
+	r := &transport.HistoryReply{Cluster: m.identity.Cluster, Leader: core.LeaderID()}
+	r.LastTerm, r.LastIndex = core.Newest()
+	core.Read(func(s *fsm.State) {
+		n := s.Node(from)
+		r.Member = n != nil && n.Gone == ""
+		begun = s.Cluster.ID == m.identity.Cluster.ID && max(s.Generation, 1) >= transport.GenerationNumber(m.identity.Cluster.Generation)
+	})
+	if !begun || !core.HasCopy() { // its word on who is a member would be worth nothing
+		return nil, task.NewProblem(task.ErrNoLeader, "this machine has no copy of the cluster's state yet", "")
+	}
+	return r, nil
+}
+
+// asOver gives what buildMachine found if this machine must go over first.
+func asOver(err error) (*errOver, bool) { return errors.AsType[*errOver](err) }
