@@ -75,6 +75,12 @@ func TestRatios(t *testing.T) {
 			row("idle three-node cluster: leader's share of a processor", fmt.Sprintf("%.1f %%", cpu*100), "4 %", "heartbeats and pings")
 			row("idle three-node cluster: leader's memory", fmt.Sprintf("%d MB", mem), "40 MB", "")
 		}},
+		{"skew", func() {
+			real := b.cluster(4, false)
+			defer real.stop()
+			plain, split := b.skewed(real, false), b.skewed(real, true)
+			row("a skewed range on three nodes: time without splitting, over with", ratio(plain.Seconds()/split.Seconds()), "1.7", "half of the rest at each split")
+		}},
 		{"commands", func() {
 			one := b.alone()
 			defer one.stop()
@@ -542,3 +548,23 @@ func (c *benchCluster) cost(n int, f func() float64) (rate float64, perLife stri
 
 // benchSlots is how much a node may run at once: what is measured is lanjobs, not the wait for a slot.
 const benchSlots = task.MaxSlots
+
+// skewed is how long a range takes of which the first piece has nearly all of the work: steps of a tenth of a second, which cost no
+// processor. Only with cursors it can be split.
+func (b *bench) skewed(c *benchCluster, split bool) time.Duration {
+	say := `r=$("$CLI" task range); at=${r% *}; end=${r#* }`
+	step := "at=$((at + 1))"
+	if split {
+		step += `; r=$("$CLI" task range --cursor "$at"); end=${r#* }`
+	}
+	name := fmt.Sprintf("skew-%v", split)
+	spec := b.spec(fmt.Sprintf("name: %s\nshards: {range: 0-159, size: 80}\nenv: {CLI: %q}\nrun: |\n  %s\n  while [ $at -lt $end ]; do [ $at -ge 80 ] || sleep 0.1; %s; done\n",
+		name, b.exe, say, step))
+	start := time.Now()
+	id := b.submit(c.leader(), name, spec)
+	b.until("the skewed job", 5*time.Minute, func() bool { return b.job(c.leader(), id).State.Final() })
+	if st := b.job(c.leader(), id).State; st != task.JobSucceeded {
+		b.t.Fatalf("the skewed job is %s", st)
+	}
+	return time.Since(start)
+}
