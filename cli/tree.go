@@ -7,10 +7,9 @@ func tree() *group {
 		commands: []*command{
 			runRow(), submitRow(), lsRow(), showRow(), logsRow(), eventsRow(), cancelRow(), retryRow(), pauseRow(), resumeRow(), priorityRow(),
 			initRow(), joinRow(), approveRow(), leaveRow(), statusRow(), doctorRow(), serveRow(), simulateRow(), loginRow(), logoutRow(),
-			recoverRow(), helpRow(), completionRow(), versionRow(), completeRow(),
+			recoverRow(), helpRow(), completionRow(), manRow(), versionRow(), completeRow(),
 			later("alerts", "alerts and where they are sent", `lanjobs status and lanjobs events show what is wrong.`),
 			later("ui", "the dashboard", `lanjobs status --watch shows the cluster.`),
-			later("man", "the manual page", `lanjobs help and lanjobs COMMAND --help say the same.`),
 		},
 		groups: []*group{tokenGroup(), clientGroup(), nodeGroup(), serviceGroup(), scheduleGroup(), queueGroup(), backupGroup(), taskGroup()},
 	}
@@ -25,5 +24,5 @@ var sections = []struct {
 	{"jobs", []string{"run", "submit", "ls", "show", "logs", "cancel", "retry", "pause", "resume", "priority", "schedule", "queue"}},
 	{"cluster", []string{"status", "node", "events", "doctor", "client", "backup"}},
 	{"system", []string{"serve", "service", "login", "logout", "task"}},
-	{"more", []string{"simulate", "recover", "help", "completion", "version"}},
+	{"more", []string{"simulate", "recover", "help", "completion", "man", "version"}},
 }
