@@ -549,7 +549,7 @@ func (c *benchCluster) cost(n int, f func() float64) (rate float64, perLife stri
 // benchSlots is how much a node may run at once: what is measured is lanjobs, not the wait for a slot.
 const benchSlots = task.MaxSlots
 
-// skewed is how long a range takes of which the first piece has nearly all of the work: steps of a tenth of a second, which cost no
+// skewed is how long a range takes of which the first piece has nearly all of the work: steps of half a second, which cost no
 // processor. Only with cursors it can be split.
 func (b *bench) skewed(c *benchCluster, split bool) time.Duration {
 	say := `r=$("$CLI" task range); at=${r% *}; end=${r#* }`
@@ -558,7 +558,7 @@ func (b *bench) skewed(c *benchCluster, split bool) time.Duration {
 		step += `; r=$("$CLI" task range --cursor "$at"); end=${r#* }`
 	}
 	name := fmt.Sprintf("skew-%v", split)
-	spec := b.spec(fmt.Sprintf("name: %s\nshards: {range: 0-159, size: 80}\nenv: {CLI: %q}\nrun: |\n  %s\n  while [ $at -lt $end ]; do [ $at -ge 80 ] || sleep 0.1; %s; done\n",
+	spec := b.spec(fmt.Sprintf("name: %s\nshards: {range: 0-79, size: 40}\nenv: {CLI: %q}\nrun: |\n  %s\n  while [ $at -lt $end ]; do [ $at -ge 40 ] || sleep 0.5; %s; done\n",
 		name, b.exe, say, step))
 	start := time.Now()
 	id := b.submit(c.leader(), name, spec)
