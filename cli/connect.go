@@ -125,7 +125,7 @@ func (c *call) explainDoor(err error) error {
 // noSuchLogin: no node runs here, and none of the logins is that of --cluster.
 func (c *call) noSuchLogin(err error) error {
 	e := &exitError{code: exitNoNode, detail: fmt.Sprintf("no node is running on this machine, and you have no login called %q.", c.opt.cluster), cause: err,
-		hint: "On a member: lanjobs token create --role operator; then here: lanjobs login MACHINE --token-file -"}
+		hint: "Log in: lanjobs login MACHINE"}
 	if book, _ := c.logins(false); book != nil {
 		defer book.close()
 		if names := book.names(); len(names) > 0 {

@@ -166,7 +166,7 @@ func TestUsageFaults(t *testing.T) {
 		"join m --token a --label x":        `--label "x": write KEY=VALUE.`,
 		"token create --uses 0":             "at least 1",
 		"approve K7QF-2M9X":                 "There is no terminal to ask on: add --yes.",
-		"approve --role leader":             `--role "leader" is none of voter, worker.`,
+		"approve --role leader":             `--role "leader" is none of voter, worker, viewer, operator, admin.`,
 		"alerts":                            "not built yet",
 		"schedule":                          "lanjobs schedule: say what to do.",
 		"schedule sohw x":                   `no command "sohw". Did you mean "show"?`,

@@ -27,6 +27,10 @@ func (f *fakeAPI) pairs(mux *http.ServeMux) {
 		}
 		f.approved = append(f.approved, b)
 		v := f.waiting[len(f.waiting)-1]
+		if b.Role != "" {
+			v.Role = b.Role
+			return v
+		}
 		f.view.Nodes = append(f.view.Nodes, task.NodeView{ID: v.Node, Name: v.Name, Role: "worker", State: "silent"})
 		return v
 	}))

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -22,15 +24,15 @@ func loginRow() *command {
 	return &command{
 		name: "login", operands: "[PEER]", max: 1, short: "use a cluster from here without being one of its machines",
 		takes: takesNode | takesOutput,
-		long: `PEER is any member: a host name or an address, with :PORT if it is not the usual one. The token comes from
-"lanjobs token create --role operator" on a member; its role is what you may do: viewers read, operators also submit and act on
-jobs, schedules, queues and drains, admins do everything. A key is made on this machine and kept in your folder of settings, one
-folder for each cluster. From then on commands go to that cluster wherever no node runs here. Without PEER it lists your logins.
---grant, by the owner of the node here or with sudo, gives another user of this machine a login.`,
+		long: `PEER is any member: a host name or an address, with :PORT if it is not the usual one. A code is shown, which somebody types on
+a member: lanjobs approve CODE. A token of "lanjobs token create --role operator" does without. Viewers read, operators also submit
+and act on jobs, schedules, queues and drains, admins do everything. A key is made on this machine and kept in your folder of
+settings, one folder for each cluster. From then on commands go to that cluster wherever no node runs here. Without PEER it lists
+your logins. --grant, by the owner of the node here or with sudo, gives another user of this machine a login.`,
 		flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "token-file", Usage: "read the token from `FILE`, - = standard input"},
 			&urfave.StringFlag{Name: "token", Usage: "the `TOKEN` itself; it shows in the list of processes"},
-			&urfave.StringFlag{Name: "role", Usage: "be a `ROLE`: viewer, operator, admin"},
+			&urfave.StringFlag{Name: "role", Usage: "ask to be a `ROLE`: viewer, operator, admin (viewer; with a token: what it gives)"},
 			&urfave.StringFlag{Name: "grant", Usage: "for local `USER`, by the node here: no token is needed"},
 		},
 		run: runLogin,
@@ -73,7 +75,7 @@ func runLogin(ctx context.Context, c *call) error {
 		return err
 	}
 	if token == "" {
-		return c.loginByCode(c.args[0])
+		return c.loginByCode(ctx, peer, orElse(role, "viewer"))
 	}
 	a, err := c.loginByToken(ctx, peer, token, c.user, role)
 	if err != nil {
@@ -82,23 +84,27 @@ func runLogin(ctx context.Context, c *call) error {
 	return c.keepLogin(ctx, a)
 }
 
-// loginByCode is login without a token.
-func (c *call) loginByCode(peer string) error {
-	return notBuilt(c.path, "pairing by a code", fmt.Sprintf(`Use a token. On any member type: lanjobs token create --role operator
-Then here: lanjobs login %s --token-file -      and paste the token`, peer))
-}
-
 // loginByToken makes a key here and gets its certificate.
 func (c *call) loginByToken(ctx context.Context, peer, token, user, role string) (*transport.Access, error) {
-	return c.logIn(ctx, transport.LoginConfig{Peer: peer, Token: token, Name: clientName(user), Role: role, Net: transport.DialTCP, Clock: c.clock,
-		HasRoute: func(a netip.AddrPort) bool { _, ok := transport.LocalToward(a); return ok }})
+	return c.logIn(ctx, c.loginConfig(peer, token, user, role))
+}
+
+func (c *call) loginConfig(peer, token, user, role string) transport.LoginConfig {
+	return transport.LoginConfig{Peer: peer, Token: token, Name: clientName(user), Role: role, Net: transport.DialTCP, Clock: c.clock,
+		HasRoute: func(a netip.AddrPort) bool { _, ok := transport.LocalToward(a); return ok }}
 }
 
 // clientName is how lists and the audit log call a client: anna@laptop.
 func clientName(user string) string {
 	host, _ := os.Hostname()
+	user = strings.Map(func(r rune) rune { // as in "PC\\Anna Smith"
+		if unicode.IsPrint(r) && r != ' ' && r != unicode.ReplacementChar {
+			return r
+		}
+		return '-'
+	}, user)
 	name := orElse(user, "somebody") + "@" + node.CleanName(host)
-	return name[:min(len(name), transport.MaxClientName)]
+	return strings.ToValidUTF8(name[:min(len(name), transport.MaxClientName)], "")
 }
 
 // keepLogin stores an access as this person's, in the place of an earlier one to the same cluster.
@@ -167,7 +173,7 @@ func (c *call) listLogins() error {
 		}
 	}
 	if len(views) == 0 {
-		a.foot = []string{"No logins. On a member: lanjobs token create --role operator; then here: lanjobs login MACHINE --token-file -"}
+		a.foot = []string{"No logins. To get one: lanjobs login MACHINE"}
 	}
 	a.value, a.items = list("LoginList", 0, views), anys(views)
 	return c.show(a)

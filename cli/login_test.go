@@ -122,7 +122,7 @@ func TestLoginIsUsedWhereNoNodeRuns(t *testing.T) {
 	b.write("job.yaml", helloFile)
 	b.expect(exitNoNode, "status")
 	b.expect(exitDone, "login")
-	b.wants("stdout", b.out.String(), "No logins. On a member: lanjobs token create --role operator")
+	b.wants("stdout", b.out.String(), "No logins. To get one: lanjobs login MACHINE")
 	b.w.stdin = strings.NewReader(loginToken + "\n")
 	b.expect(exitDone, "login", "mini-1", "--token-file", "-")
 	b.wants("stdout", b.out.String(), `✓ logged in to "home" as anna@`)
@@ -259,7 +259,6 @@ func TestLoginFlagsAreChecked(t *testing.T) {
 	b := away(t, newAfar(t, "home"))
 	for _, c := range []struct{ line, want string }{
 		{"login mini-1 --role boss", `--role "boss" is none of viewer, operator, admin`},
-		{"login mini-1", "Use a token. On any member type: lanjobs token create --role operator"},
 		{"login http://mini-1 --token x", "write a host name or an address"},
 		{"login mini-1 --token x --token-file y", "give one"},
 		{"login --grant ben", "PEER is missing"},

@@ -135,7 +135,7 @@ func TestApprove(t *testing.T) {
 	b.wants("stdout", b.out.String(), "No machine waits. On the new one: lanjobs join MACHINE")
 	b.api.waiting = []transport.PairingView{waiter()}
 	b.expect(exitDone, "approve")
-	b.wants("stdout", b.out.String(), "NAME    SYSTEM         VERSION  FROM          ASKED\npc-win  windows/amd64  1.4.0    192.168.1.23  20s ago\nEach shows its code.")
+	b.wants("stdout", b.out.String(), "NAME    WANTS  SYSTEM         VERSION  FROM          ASKED\npc-win  join   windows/amd64  1.4.0    192.168.1.23  20s ago\nEach shows its code.")
 	b.expect(exitDone, "approve", "-o", "json")
 	b.wants("stdout", b.out.String(), `"kind": "PairingList"`)
 

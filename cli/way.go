@@ -108,7 +108,7 @@ func (w *way) takeLogin(name string) (bool, error) {
 	}
 	a, err := transport.LoadAccess(book.folder(name))
 	if err != nil {
-		return false, &exitError{code: exitNotAllowed, detail: err.Error() + ".", hint: "Log in again: lanjobs login MACHINE --token-file -", cause: err}
+		return false, &exitError{code: exitNotAllowed, detail: err.Error() + ".", hint: "Log in again: lanjobs login MACHINE", cause: err}
 	}
 	door, err := w.c.access(a)
 	if err != nil {

@@ -38,6 +38,7 @@ type world struct {
 	configDir      func() (string, error)                // this person's folder of settings
 	access         func(*transport.Access) (http.RoundTripper, error)
 	logIn          func(context.Context, transport.LoginConfig) (*transport.Access, error)
+	logInByCode    func(context.Context, transport.CodeLogin) (*transport.Access, error)
 	launch         launcher
 	services       servicing
 	lock           func(file string) (unlock func(), free bool, err error)
@@ -69,7 +70,7 @@ func system(version string) *world {
 		services: systemServices(),
 		lock:     lockFile,
 
-		configDir: os.UserConfigDir, logIn: transport.Login,
+		configDir: os.UserConfigDir, logIn: transport.Login, logInByCode: transport.LoginByCode,
 	}
 	w.access = func(a *transport.Access) (http.RoundTripper, error) {
 		return transport.AccessDoor(a, transport.DialTCP, w.clock)

@@ -8,7 +8,7 @@ import (
 	"lanjobs/transport/pake"
 )
 
-// applicant is one machine that wants to be let in. The desk's mu guards it.
+// applicant is one machine, or a person at one, that wants to be let in. The desk's mu guards it.
 //
 //	again ─ a fresh share ─> waiting ─ a code is typed ─> challenge ─ right proof ─> confirmed ─ a person ─> approved, refused
 //	  ^                                                       │
@@ -22,14 +22,16 @@ type applicant struct {
 	parked  int           // questions being held
 
 	state   transport.PairState
-	own     []byte     // our share of the challenge
-	keys    *pake.Keys // of the challenge; proven once state is confirmed
-	pairing string     // names the machine to the person who typed its code
-	told    bool       // the machine knows that its code was typed
+	own     []byte             // our share of the challenge
+	keys    *pake.Keys         // of the challenge; proven once state is confirmed
+	code    transport.PairCode // that was typed, once state is confirmed
+	pairing string             // names the applicant to the person who typed the code
+	told    bool               // the machine knows that its code was typed
 	decided time.Duration
 	by      string
 	sealed  []byte
-	wrong   int // see PairReply
+	granted string // the role that a person was given
+	wrong   int    // see PairReply
 
 	changed chan struct{} // closed when there is something to answer
 }
@@ -61,7 +63,7 @@ func (a *applicant) hear(q transport.PairRequest, now time.Duration) (news bool)
 	case q.Round > a.request.Round && q.Proof == nil:
 		// It could not follow the challenge, or this is the first share seen here.
 		a.request.Round, a.request.Share = q.Round, bytes.Clone(q.Share)
-		a.state, a.own, a.keys, a.pairing, a.told = transport.PairWaiting, nil, nil, "", false
+		a.restart(transport.PairWaiting)
 	case a.state == transport.PairChallenge && q.Round == a.request.Round && q.Proof != nil:
 		if a.keys.Check(q.Proof) != nil {
 			a.spend()
@@ -76,15 +78,20 @@ func (a *applicant) hear(q transport.PairRequest, now time.Duration) (news bool)
 }
 
 // challenge has the machine prove that it has the code under which keys were made.
-func (a *applicant) challenge(own []byte, keys *pake.Keys) {
-	a.state, a.own, a.keys = transport.PairChallenge, own, keys
+func (a *applicant) challenge(code transport.PairCode, own []byte, keys *pake.Keys) {
+	a.state, a.code, a.own, a.keys = transport.PairChallenge, code, own, keys
 	a.change()
 }
 
 // spend ends the round: a share that was compared with a code is not used again.
 func (a *applicant) spend() {
-	a.state, a.own, a.keys, a.pairing, a.told = transport.PairAgain, nil, nil, "", false
+	a.restart(transport.PairAgain)
 	a.change()
+}
+
+// restart forgets all that came of the last round.
+func (a *applicant) restart(s transport.PairState) {
+	a.state, a.code, a.own, a.keys, a.pairing, a.told = s, "", nil, nil, "", false
 }
 
 // quickDecision is how long a confirmed machine is not told so: with "approve --yes" the decision comes at once.
@@ -117,6 +124,10 @@ func (a *applicant) reply() transport.PairReply {
 
 // view is what a person sees of it; the code is not known here.
 func (a *applicant) view(now time.Duration) transport.PairingView {
-	return transport.PairingView{ID: a.pairing, Node: a.claim.Node, Name: a.claim.Name, OS: a.claim.OS, Arch: a.claim.Arch, Version: a.claim.Version,
+	role := a.claim.Role
+	if a.granted != "" {
+		role = a.granted
+	}
+	return transport.PairingView{ID: a.pairing, Role: role, Node: a.claim.Node, Name: a.claim.Name, OS: a.claim.OS, Arch: a.claim.Arch, Version: a.claim.Version,
 		Address: a.remote, AskedSeconds: (now - a.since).Round(time.Second).Seconds(), Worker: a.claim.Worker}
 }

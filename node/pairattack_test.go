@@ -90,7 +90,7 @@ func TestPairingAlteredGrant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.desk.Approve(t.Context(), v.ID, false, "anna"); err != nil {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna"); err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.outcome()

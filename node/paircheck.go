@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -41,7 +42,12 @@ func (d *pairDesk) Check(ctx context.Context, code transport.PairCode, id task.R
 		d.await(ctx, d.news, arrivalWait)
 	}
 	t := typedCode{id: id}
-	found, silent, err := d.compare(ctx, code)
+	var silent []string
+	var err error
+	found := d.undecided(code)
+	if found == nil {
+		found, silent, err = d.compare(ctx, code)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -54,6 +60,17 @@ func (d *pairDesk) Check(ctx context.Context, code transport.PairCode, id task.R
 		d.typed = d.typed[1:]
 	}
 	return d.outcome(t)
+}
+
+// undecided finds who has proven to have this code a moment ago and waits for the decision: who typed it may have to say it
+// again, with another role. mu is held.
+func (d *pairDesk) undecided(code transport.PairCode) *applicant {
+	for _, a := range d.waiting {
+		if a.state == transport.PairConfirmed && subtle.ConstantTimeCompare([]byte(a.code), []byte(code)) == 1 {
+			return a
+		}
+	}
+	return nil
 }
 
 // outcome is the answer to a typed code. mu is held.
@@ -86,7 +103,7 @@ func (d *pairDesk) compare(ctx context.Context, code transport.PairCode) (found 
 			d.drop(a, err.Error())
 			continue
 		}
-		a.challenge(own, keys)
+		a.challenge(code, own, keys)
 		asked[a] = keys
 	}
 	for end := d.clock.Awake() + challengeWait; ; {
@@ -130,7 +147,7 @@ func (d *pairDesk) noneHas(code transport.PairCode, silent []string) error {
 	}
 	detail := fmt.Sprintf("no waiting machine has the code %s. Codes have no I, L, O or U, work once, last %d minutes.", code, int(transport.PairLast.Minutes()))
 	if len(waiting) == 0 {
-		return task.NewProblem(task.ErrNotAllowed, detail, "No machine waits now. On the new one: lanjobs join MACHINE")
+		return task.NewProblem(task.ErrNotAllowed, detail, "No machine waits now. On the new one: lanjobs join MACHINE, or lanjobs login MACHINE")
 	}
 	var names []string
 	for _, v := range waiting {

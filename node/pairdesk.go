@@ -1,7 +1,9 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -155,22 +157,23 @@ func (d *pairDesk) enter(q transport.PairRequest, remote string) (a *applicant, 
 	if err != nil {
 		return nil, false, err
 	}
-	if CleanName(claim.Name) != claim.Name {
-		return nil, false, task.NewProblem(task.ErrInvalid, "the node name is not allowed: use a-z, 0-9 and -", "Give this machine another name: --node-name NAME")
+	if err := d.mayAsk(claim); err != nil {
+		return nil, false, err
 	}
 	if _, err := transport.CSRKeyHash(q.CSR); err != nil {
 		return nil, false, err
 	}
-	if err := d.nameFree(task.NodeInfo{ID: claim.Node, Name: claim.Name}); err != nil {
-		return nil, false, err
-	}
-	here := 0
+	all, here := 0, 0
 	for _, o := range d.waiting {
+		if !o.open() {
+			continue // it waits no more, and a person has seen to it
+		}
+		all++
 		if o.remote == remote {
 			here++
 		}
 	}
-	if len(d.waiting) >= maxApplicants || here >= maxApplicantsPerHost {
+	if all >= maxApplicants || here >= maxApplicantsPerHost {
 		return nil, false, task.NewProblem(task.ErrConflict, "too many machines wait to be let in already.", "On a member: lanjobs approve lists them. They are forgotten soon after they gave up")
 	}
 	now := d.clock.Awake()
@@ -178,8 +181,21 @@ func (d *pairDesk) enter(q transport.PairRequest, remote string) (a *applicant, 
 	// A proof without our challenge is for the leader before this one.
 	a.request = transport.PairRequest{ID: q.ID, Claim: q.Claim, CSR: q.CSR, Round: -1}
 	d.waiting[q.ID] = a
-	d.log.Info("a machine asks to be let in", "name", claim.Name, "remote", remote, "version", claim.Version)
+	d.log.Info("a machine asks to be let in", "name", claim.Name, "asks for", cmp.Or(claim.Role, "join"), "remote", remote, "version", claim.Version)
 	return a, true, nil
+}
+
+// mayAsk refuses at once what could not be let in later.
+func (d *pairDesk) mayAsk(c transport.PairClaim) error {
+	switch {
+	case c.Role == "" && CleanName(c.Name) != c.Name:
+		return task.NewProblem(task.ErrInvalid, "the node name is not allowed: use a-z, 0-9 and -", "Give this machine another name: --node-name NAME")
+	case c.Role == "":
+		return d.nameFree(task.NodeInfo{ID: c.Node, Name: c.Name})
+	case !fsm.Role(c.Role).Valid():
+		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("there is no role %q here: viewer, operator or admin", c.Role), "")
+	}
+	return nil
 }
 
 func (d *pairDesk) drop(a *applicant, why string) {

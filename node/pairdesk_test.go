@@ -28,10 +28,10 @@ func TestPairingLetsIn(t *testing.T) {
 		if !s.heard(`typed on a member of "home"`) {
 			t.Errorf("the machine says %q", s.said)
 		}
-		if _, err := l.desk.Approve(t.Context(), v.ID, true, "anna@mini-1"); err != nil {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{Worker: true}, "anna@mini-1"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.desk.Approve(t.Context(), v.ID, true, "anna@mini-1"); err != nil {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{Worker: true}, "anna@mini-1"); err != nil {
 			t.Errorf("a repeat: %v", err)
 		}
 		g, err := s.outcome()
@@ -62,7 +62,7 @@ func TestPairingOneOfTwo(t *testing.T) {
 		if err != nil || v.Name != "pc-b" {
 			t.Fatalf("%+v, %v", v, err)
 		}
-		if _, err := l.desk.Approve(t.Context(), v.ID, false, "anna"); err != nil {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.outcome(); err != nil {
@@ -148,7 +148,7 @@ func TestPairingRefused(t *testing.T) {
 		}
 		_, err = s.outcome()
 		refused(t, err, task.ErrNotAllowed, "anna@mini-1 did not let this machine in. Nothing has been changed here")
-		_, err = l.desk.Approve(t.Context(), v.ID, false, "anna@mini-1")
+		_, err = l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna@mini-1")
 		refused(t, err, task.ErrConflict, "refused meanwhile")
 		if len(l.tokens) != 0 {
 			t.Errorf("tokens %+v", l.tokens)
@@ -165,10 +165,10 @@ func TestPairingUncommitted(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.fail = task.NewProblem(task.ErrNoLeader, "no quorum", "")
-		if _, err := l.desk.Approve(t.Context(), v.ID, false, "anna"); !errors.Is(err, task.ErrNoLeader) {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna"); !errors.Is(err, task.ErrNoLeader) {
 			t.Fatal(err)
 		}
-		if _, err := l.desk.Approve(t.Context(), v.ID, false, "anna"); err != nil {
+		if _, err := l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.outcome(); err != nil {
@@ -226,7 +226,7 @@ func TestPairingUndecided(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(decideWithin + 10*time.Second)
-		_, err = l.desk.Approve(t.Context(), v.ID, false, "anna")
+		_, err = l.desk.Approve(t.Context(), v.ID, transport.PairDecision{}, "anna")
 		refused(t, err, task.ErrNotFound, "this machine waits no longer")
 		if _, err := l.check(s.code(t)); err != nil {
 			t.Errorf("typed again: %v", err)
@@ -274,13 +274,13 @@ func TestPairingNewLeader(t *testing.T) {
 		}
 		// Lost between the code and the decision: the person types the code again, nothing else.
 		l.elect()
-		_, err = l.at().Approve(t.Context(), v.ID, false, "anna")
+		_, err = l.at().Approve(t.Context(), v.ID, transport.PairDecision{}, "anna")
 		refused(t, err, task.ErrNotFound, "the leader has changed meanwhile")
 		time.Sleep(transport.PairHold + time.Second)
 		if v, err = l.check(s.code(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.at().Approve(t.Context(), v.ID, false, "anna"); err != nil {
+		if _, err := l.at().Approve(t.Context(), v.ID, transport.PairDecision{}, "anna"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.outcome(); err != nil {

@@ -130,7 +130,7 @@ func (l *pairLab) serve(name string, info transport.ClusterInfo, ca *transport.C
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = mux.Run(ctx) })
 	parts.Go(func() {
-		_ = transport.Serve(ctx, mux, transport.Services{API: http.NotFoundHandler(), Pair: transport.PairHandler(ask), Clock: l.clock, Log: silent})
+		_ = transport.Serve(ctx, mux, transport.Services{API: http.NotFoundHandler(), Pair: transport.PairHandler(ask), Login: transport.LoginHandler(l.admit), Clock: l.clock, Log: silent})
 	})
 	l.stop = append(l.stop, func() { cancel(); parts.Wait() })
 	synctest.Wait()
@@ -142,11 +142,12 @@ type stranger struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 
-	mu    sync.Mutex
-	codes []string
-	said  []string
-	grant *transport.PairGrant
-	err   error
+	mu     sync.Mutex
+	codes  []string
+	said   []string
+	grant  *transport.PairGrant
+	access *transport.Access // of a person
+	err    error
 }
 
 // join lets a machine ask at peer, from an address of its own.
@@ -155,41 +156,52 @@ func (l *pairLab) join(name, peer string) *stranger { l.t.Helper(); return l.joi
 // joinAs is join from a host of another name.
 func (l *pairLab) joinAs(name, from, peer string) *stranger {
 	l.t.Helper()
-	host := l.net.Host(task.NodeID(from))
-	if host.Addr() == "" {
-		host.Move(from + ":9999")
-	}
 	i, err := transport.NewIdentity(name)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s := &stranger{id: i.NodeID, cancel: cancel, ended: make(chan struct{})}
-	cfg := transport.PairConfig{
-		JoinConfig: transport.JoinConfig{Peer: peer, Identity: i, Clock: l.clock,
-			Net:  func(ctx context.Context, addr string) (net.Conn, error) { return host.DialAddr(ctx, addr, "tcp") },
-			Info: task.NodeInfo{ID: i.NodeID, Name: name, OS: "windows", Arch: "amd64", Version: "1.4.0", Voter: true}},
-		Show: func(code transport.PairCode, _ time.Duration) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.codes = append(s.codes, code.String())
-		},
-		Say: func(text string) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.said = append(s.said, text)
-		},
-	}
-	go func() {
-		defer close(s.ended)
-		grant, err := transport.Pair(ctx, cfg)
+	return l.stranger(i.NodeID, func(ctx context.Context, s *stranger) {
+		grant, err := transport.Pair(ctx, transport.PairConfig{Show: s.show, Say: s.say,
+			JoinConfig: transport.JoinConfig{Peer: peer, Identity: i, Clock: l.clock, Net: l.from(from),
+				Info: task.NodeInfo{ID: i.NodeID, Name: name, OS: "windows", Arch: "amd64", Version: "1.4.0", Voter: true}}})
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.grant, s.err = grant, err
+	})
+}
+
+// from is how a host connects.
+func (l *pairLab) from(name string) transport.NetDial {
+	host := l.net.Host(task.NodeID(name))
+	if host.Addr() == "" {
+		host.Move(name + ":9999")
+	}
+	return func(ctx context.Context, addr string) (net.Conn, error) { return host.DialAddr(ctx, addr, "tcp") }
+}
+
+// stranger starts somebody who asks, until the lab ends.
+func (l *pairLab) stranger(id task.NodeID, ask func(context.Context, *stranger)) *stranger {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stranger{id: id, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		ask(ctx, s)
 	}()
 	l.stop = append(l.stop, func() { cancel(); <-s.ended })
 	time.Sleep(time.Second)
 	return s
+}
+
+func (s *stranger) show(code transport.PairCode, _ time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.codes = append(s.codes, code.String())
+}
+
+func (s *stranger) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, text)
 }
 
 // code is the one that is shown now.

@@ -49,9 +49,9 @@ import (
 //	POST   /v1/tokens                          TokenBody; TokenView with the token itself, this once
 //	GET    /v1/tokens                          task.List[TokenView]
 //	DELETE /v1/tokens/{id}                     withdraw one
-//	GET    /v1/pairings                        task.List[PairingView]: machines that wait to be let in; the leader knows
-//	POST   /v1/pairings                        PairCodeBody: the machine that has proven to have this code, as PairingView with its id, or 403
-//	POST   /v1/pairings/{id}/approve           PairDecision: let it in; PairingView
+//	GET    /v1/pairings                        task.List[PairingView]: machines and people that wait to be let in; the leader knows
+//	POST   /v1/pairings                        PairCodeBody: who has proven to have this code, as PairingView with its id, or 403
+//	POST   /v1/pairings/{id}/approve           PairDecision: let it in as this; PairingView
 //	DELETE /v1/pairings/{id}                   send it away
 //	GET    /v1/clients                         task.List[ClientView] in order of admission
 //	DELETE /v1/clients/{ref}                   shut one out at once; ref = its id, or its name if that is the only one; ClientView as it was

@@ -104,15 +104,18 @@ type PairCodeBody struct {
 	Code string `json:"code"` // see ParsePairCode
 }
 
-// PairDecision lets a machine in.
+// PairDecision lets a machine or a person in. Which of the two waits is not for the decision to say: one that does not fit is refused.
 type PairDecision struct {
-	Worker bool `json:"worker"` // it never becomes a voter, whatever it asked for
+	Worker bool `json:"worker"` // a machine never becomes a voter, whatever it asked for
+	// Role is what a person gets, also if it is what was asked for: a program that does not know of logins says none, and lets no
+	// person in by mistake. "" = a machine.
+	Role string `json:"role,omitempty"`
 }
 
-// PairingView is a machine that waits to be let in. Its code is known to it alone.
+// PairingView is a machine that waits to be let in, or a person at one. The code is known there alone.
 type PairingView struct {
 	ID           string      `json:"id,omitempty"` // once its code was typed: for approve
-	Node         task.NodeID `json:"node_id"`
+	Node         task.NodeID `json:"node_id"`      // "" for a person
 	Name         string      `json:"name"`
 	OS           string      `json:"os"`
 	Arch         string      `json:"arch"`
@@ -120,6 +123,8 @@ type PairingView struct {
 	Address      string      `json:"address"`
 	AskedSeconds float64     `json:"asked_seconds"` // since it asked
 	Worker       bool        `json:"worker"`        // it wants to run jobs only
+	// Role is the role that a person asks for or, once let in, was given; "" = it is a machine.
+	Role string `json:"role,omitempty"`
 }
 
 // Survivor is one machine as POST /v1/recover sees it.

@@ -16,7 +16,7 @@ import (
 // client still is one is no matter of its certificate: the ledger is asked at every request.
 const clientPath = "/client/"
 
-const loginHint = "Get access: on a member, lanjobs token create --role operator; then here: lanjobs login MACHINE --token-file -"
+const loginHint = "Get access: lanjobs login MACHINE, or with a token of lanjobs token create --role operator"
 
 // ClientIDOf is the id of the client that has a key, by its hash (CSRKeyHash): who logs in again with the same key is the same.
 func ClientIDOf(keyHash []byte) string { return "c" + hex.EncodeToString(keyHash)[:11] }

@@ -100,7 +100,12 @@ func Login(ctx context.Context, cfg LoginConfig) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	join := JoinConfig{Peer: cfg.Peer, Net: cfg.Net, HasRoute: cfg.HasRoute, Clock: cfg.Clock}
+	return cfg.login(ctx, token, host, addr, access, csr)
+}
+
+// login has a member certify a key; access gets what it answers.
+func (cfg LoginConfig) login(ctx context.Context, token JoinToken, host, addr string, access *Access, csr string) (*Access, error) {
+	join := cfg.dial()
 	conn, err := join.reach(ctx, host, addr, func(chain []*x509.Certificate) error { return pinned(chain, token, host) })
 	if err != nil {
 		return nil, err
@@ -121,4 +126,9 @@ func Login(ctx context.Context, cfg LoginConfig) (*Access, error) {
 		return nil, &task.Problem{Code: "internal", Detail: fmt.Sprintf("%s gave access, but its answer is not usable: %v.", cfg.Peer, err)}
 	}
 	return access, nil
+}
+
+// dial is how it connects, as whoever joins.
+func (cfg LoginConfig) dial() JoinConfig {
+	return JoinConfig{Peer: cfg.Peer, Net: cfg.Net, HasRoute: cfg.HasRoute, Clock: cfg.Clock}
 }

@@ -23,13 +23,18 @@ import (
 // carries all that a leader must know, so a new leader goes on where the old one was, for the price of a moment. When a code
 // is typed, the leader answers each waiting machine with one exchange of package pake; the one that proves to have the code is
 // shown to the person, and when that one says yes it gets a join token under the exchange's key. From there on it joins by
-// token, like any other.
+// token, like any other. A person who wants to log in from a machine without a node waits in the same way and gets a login token.
 //
 // POST /v1/pair takes a PairRequest from anybody and gives a PairReply.
 const (
-	pathPair     = "/v1/pair"
-	pairProtocol = "lanjobs pairing/1"
-	sealGrant    = "join token"
+	pathPair = "/v1/pair"
+	// The protocol's name goes into the exchange: what was begun as the one cannot be finished as the other. A leader that is too
+	// old to know of logins has only the first, so it cannot let a person in as a machine.
+	pairProtocol  = "lanjobs pairing/1"
+	loginProtocol = "lanjobs login pairing/1"
+	sealGrant     = "join token"
+	sealLogin     = "login token"
+	noPairRequest = "not a request to pair: "
 )
 
 // Limits of pairing.
@@ -42,29 +47,33 @@ const (
 	// is right with a chance of 2^-40, also when another waiting machine is meant.
 	MaxPairTries = 12
 	maxPairCodes = 3
-	maxPairText  = 40 // of what a stranger says of itself
+	maxPairText  = 40 // of what a machine says of itself
 )
 
-// PairClaim is what a machine says of itself. It is shown to a person, and proven by the exchange to come from whoever has the
-// code.
+// PairClaim is what a machine, or a person at one, says of itself. It is shown to a person, and proven by the exchange to come
+// from whoever has the code.
 type PairClaim struct {
-	Node    task.NodeID `json:"node"`
-	Name    string      `json:"name"`
+	Node    task.NodeID `json:"node,omitempty"`
+	Name    string      `json:"name"` // of the node, or as that of a client: anna@laptop
 	OS      string      `json:"os"`
 	Arch    string      `json:"arch"`
 	Version string      `json:"version"`
 	Worker  bool        `json:"worker,omitempty"` // it wants to run jobs only
+	Role    string      `json:"role,omitempty"`   // not empty: a person asks for a login with this role, and there is no node
 }
 
 // Check refuses what could mislead on a screen; the error is a *task.Problem.
 func (c PairClaim) Check() error {
 	for _, text := range []string{c.OS, c.Arch, c.Version} {
 		if text == "" || len(text) > maxPairText || strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) || r == ' ' }) {
-			return task.NewProblem(task.ErrInvalid, "not a request to pair: "+fmt.Sprintf("%q", shorten(text)), "")
+			return task.NewProblem(task.ErrInvalid, noPairRequest+fmt.Sprintf("%q", shorten(text)), "")
 		}
 	}
+	if c.Role != "" {
+		return c.checkLogin()
+	}
 	if _, err := uuid.Parse(string(c.Node)); err != nil {
-		return task.NewProblem(task.ErrInvalid, "not a request to pair: no node", "")
+		return task.NewProblem(task.ErrInvalid, noPairRequest+"no node", "")
 	}
 	return nil
 }
@@ -116,13 +125,22 @@ type PairRelay struct {
 // MethodPair goes to the leader, with a PairRelay.
 const MethodPair Method = "pair"
 
-// terms are the exchange's, as one side sees them: the joiner takes the authority from TLS, the leader from its own ledger.
+// terms are the exchange's, as one side sees them: the joiner takes the authority from TLS, the leader from its own ledger. Which
+// protocol it is follows from the claim, whose bytes are proven themselves.
 func (r *PairRequest) terms(code PairCode, authority Fingerprint) (pake.Terms, error) {
 	key, err := CSRKeyHash(r.CSR)
 	if err != nil {
 		return pake.Terms{}, err
 	}
-	return pake.Terms{Code: []byte(code), Channel: pake.Channel(pairProtocol, key, authority[:]), Session: fmt.Appendf(nil, "%s/%d", r.ID, r.Round)}, nil
+	claim, err := r.ReadClaim()
+	if err != nil {
+		return pake.Terms{}, err
+	}
+	protocol := pairProtocol
+	if claim.Role != "" {
+		protocol = loginProtocol
+	}
+	return pake.Terms{Code: []byte(code), Channel: pake.Channel(protocol, key, authority[:]), Session: fmt.Appendf(nil, "%s/%d", r.ID, r.Round)}, nil
 }
 
 // Answer is the leader's side of an exchange under a code that somebody typed. The keys count once the machine's proof was
@@ -135,24 +153,34 @@ func (r *PairRequest) Answer(code PairCode, authority Fingerprint) (share []byte
 	return pake.Answer(t, r.Share, r.Claim)
 }
 
-// PairGrant is what an approved machine gets, sealed.
+// PairGrant is what an approved machine or person gets, sealed.
 type PairGrant struct {
-	Token   string `json:"token"` // for Join, good for a few minutes
+	Token   string `json:"token"` // for Join or Login, good for a few minutes
 	By      string `json:"by"`    // who approved
 	Cluster string `json:"cluster"`
+	Role    string `json:"role,omitempty"` // what a person was given, perhaps not what was asked for; "" = it is for a machine
 }
 
-// Seal encrypts it for the machine that has proven to have the code.
+// purpose keeps a grant of one kind from being opened as one of the other.
+func purpose(role string) string {
+	if role != "" {
+		return sealLogin
+	}
+	return sealGrant
+}
+
+// Seal encrypts it for the side that has proven to have the code.
 func (g PairGrant) Seal(keys *pake.Keys) ([]byte, error) {
 	text, err := json.Marshal(g)
 	if err != nil {
 		return nil, err
 	}
-	return keys.Seal(text, sealGrant), nil
+	return keys.Seal(text, purpose(g.Role)), nil
 }
 
-func openGrant(keys *pake.Keys, sealed []byte) (*PairGrant, error) {
-	text, err := keys.Open(sealed, sealGrant)
+// openGrant reads it; role is what was asked for, "" by a machine.
+func openGrant(keys *pake.Keys, sealed []byte, role string) (*PairGrant, error) {
+	text, err := keys.Open(sealed, purpose(role))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +192,7 @@ func openGrant(keys *pake.Keys, sealed []byte) (*PairGrant, error) {
 func (r *PairRequest) ReadClaim() (PairClaim, error) {
 	var c PairClaim
 	if err := json.Unmarshal(r.Claim, &c); err != nil {
-		return c, task.NewProblem(task.ErrInvalid, "not a request to pair: no claim", "")
+		return c, task.NewProblem(task.ErrInvalid, noPairRequest+"no claim", "")
 	}
 	return c, c.Check()
 }
@@ -212,7 +240,7 @@ func readPair(w http.ResponseWriter, r *http.Request) (PairRequest, error) {
 		err = request.check()
 	}
 	if err != nil {
-		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("not a request to pair: %v", err), "")
+		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("%s%v", noPairRequest, err), "")
 	}
 	return request, nil
 }

@@ -36,17 +36,23 @@ const (
 // Pair waits with a code until a person on a member lets this machine in. Nothing is changed here. The error is a *task.Problem
 // for a person, or the context's: then the cluster has been told that nobody waits any more.
 func Pair(ctx context.Context, cfg PairConfig) (*PairGrant, error) {
+	csr, err := cfg.Identity.CSR()
+	if err != nil {
+		return nil, err
+	}
+	i := cfg.Info
+	return pair(ctx, cfg, csr, PairClaim{Node: i.ID, Name: i.Name, OS: i.OS, Arch: i.Arch, Version: i.Version, Worker: !i.Voter})
+}
+
+// pair waits with a code for a machine or a person; csr has the key that is to be let in.
+func pair(ctx context.Context, cfg PairConfig, csr string, claim PairClaim) (*PairGrant, error) {
 	host, addr, err := peerAddr(cfg.Peer)
 	if err != nil {
 		return nil, err
 	}
-	p := &pairing{PairConfig: cfg, host: host, addr: addr, code: NewPairCode(), codes: 1}
-	p.request.ID = randomID()
-	if p.request.CSR, err = cfg.Identity.CSR(); err != nil {
-		return nil, err
-	}
-	i := cfg.Info
-	if p.request.Claim, err = json.Marshal(PairClaim{Node: i.ID, Name: i.Name, OS: i.OS, Arch: i.Arch, Version: i.Version, Worker: !i.Voter}); err != nil {
+	p := &pairing{PairConfig: cfg, host: host, addr: addr, code: NewPairCode(), codes: 1, role: claim.Role}
+	p.request.ID, p.request.CSR = randomID(), csr
+	if p.request.Claim, err = json.Marshal(claim); err != nil {
 		return nil, err
 	}
 	// The first connection is only to see the cluster's authority: the exchange begins with it.
@@ -73,6 +79,7 @@ func randomID() string {
 type pairing struct {
 	PairConfig
 	host, addr string
+	role       string       // that a person asks for, "" = this is a machine
 	authority  *Fingerprint // of the first connection; all others must show the same
 	code       PairCode
 	codes      int // shown so far

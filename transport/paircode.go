@@ -9,7 +9,7 @@ import (
 	"lanjobs/task"
 )
 
-// PairCode is what a machine that wants to join shows and a person types on a member: 40 random bits in the alphabet of
+// PairCode is what a machine that wants to come in shows and a person types on a member: 40 random bits in the alphabet of
 // tokens, without the hyphen. It is never sent; see package pake.
 type PairCode string
 
@@ -42,7 +42,7 @@ func ParsePairCode(text string) (PairCode, error) {
 	plain = tokenText(plain)
 	wrong := func(why string) (PairCode, error) {
 		return "", task.NewProblem(task.ErrInvalid, fmt.Sprintf("%q is no pairing code: %s.", shorten(text), why),
-			"Read it off the machine that joins: 8 letters and digits, as in K7QF-2M9X. Who waits: lanjobs approve")
+			"Read it off the machine that wants to come in: 8 letters and digits, as in K7QF-2M9X. Who waits: lanjobs approve")
 	}
 	if n := len([]rune(plain)); n != pairCodeChars {
 		return wrong(fmt.Sprintf("it has %d characters, not %d", n, pairCodeChars))

@@ -27,12 +27,12 @@ func (p *pairing) hear(reply *PairReply, left time.Duration) (*PairGrant, error)
 	case reply.State == PairConfirmed && current && p.keys != nil:
 		if !p.confirmed {
 			p.confirmed = true
-			p.Say(fmt.Sprintf("The code was typed on a member of %q; a person there is asked whether to let this machine in.", plainText(reply.Cluster)))
+			p.Say(fmt.Sprintf("The code was typed on a member of %q; a person there is asked whether to let %s in.", plainText(reply.Cluster), p.whom()))
 		}
 	case reply.State == PairApproved && current && p.keys != nil:
 		return p.open(reply)
 	case reply.State == PairRefused:
-		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("%s did not let this machine in.", plainText(reply.By)), "Nothing has been changed here")
+		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("%s did not let %s in.", plainText(reply.By), p.whom()), "Nothing has been changed here")
 	case reply.State == PairAgain:
 		p.confirmed = false
 		return nil, p.nextRound()
@@ -49,7 +49,7 @@ func (p *pairing) meet(reply *PairReply, left time.Duration) error {
 	}
 	if p.tries++; p.tries >= MaxPairTries {
 		if p.codes++; p.codes > maxPairCodes {
-			return task.NewProblem(task.ErrNotAllowed, "too many codes were typed that are not this machine's.", "Nothing has been changed here. Somebody may be guessing: join by a token instead, lanjobs token create on a member")
+			return task.NewProblem(task.ErrNotAllowed, "too many codes were typed that are not this machine's.", "Nothing has been changed here. Somebody may be guessing: "+p.byToken())
 		}
 		p.code, p.tries = NewPairCode(), 0
 		p.Say("Many other codes were typed meanwhile, so this machine has a new one.")
@@ -58,9 +58,25 @@ func (p *pairing) meet(reply *PairReply, left time.Duration) error {
 	return p.nextRound()
 }
 
+// whom is who asks to be let in, for a sentence.
+func (p *pairing) whom() string {
+	if p.role != "" {
+		return "you"
+	}
+	return "this machine"
+}
+
+// byToken is the other way in.
+func (p *pairing) byToken() string {
+	if p.role != "" {
+		return "log in by a token instead, lanjobs token create --role " + p.role + " on a member"
+	}
+	return "join by a token instead, lanjobs token create on a member"
+}
+
 // open reads the token and checks that it is for the cluster whose authority this machine has seen.
 func (p *pairing) open(reply *PairReply) (*PairGrant, error) {
-	g, err := openGrant(p.keys, reply.Sealed)
+	g, err := openGrant(p.keys, reply.Sealed, p.role)
 	if err == nil {
 		var t JoinToken
 		if t, err = ParseJoinToken(g.Token); err == nil && !t.Matches(*p.authority) {
@@ -68,10 +84,10 @@ func (p *pairing) open(reply *PairReply) (*PairGrant, error) {
 		}
 	}
 	if err != nil {
-		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("%s let this machine in, but what it sent was altered (%v).", p.host, err),
+		return nil, task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("%s let %s in, but what it sent was altered (%v).", p.host, p.whom(), err),
 			"Nothing has been changed here. Somebody may be altering the traffic: try another member, or another network")
 	}
-	g.By = plainText(g.By)
+	g.By, g.Role = plainText(g.By), printable(shorten(g.Role))
 	return g, nil
 }
 

@@ -143,7 +143,7 @@ func clientBy(k *fsm.Client) string { return k.Name + " (" + k.ID + ")" }
 func stranger(c Caller, cluster string) error {
 	return &statusError{http.StatusUnauthorized, task.NewProblem(task.ErrNotAllowed,
 		fmt.Sprintf("%q knows no client %s: it was removed, or the cluster was restored to a time before it.", cluster, c.Client),
-		"On a member: lanjobs token create --role operator; then here: lanjobs login MACHINE --token-file -")}
+		"Log in again: lanjobs login MACHINE")}
 }
 
 // forbidden says who asks, what it is, and what it would take.
@@ -152,7 +152,7 @@ func forbidden(c Caller, needs fsm.Role) error {
 		needs = fsm.RoleAdmin
 	}
 	return task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("you are %s, %s: this takes the role %s.", c.By, withArticle(string(c.Role)), needs),
-		fmt.Sprintf("An admin makes a token, on a member: lanjobs token create --role %s; then here: lanjobs login MACHINE --token-file -", needs))
+		fmt.Sprintf("lanjobs login MACHINE --role %s shows a code that an admin types on a member", needs))
 }
 
 func withArticle(role string) string {

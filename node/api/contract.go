@@ -96,12 +96,12 @@ type Machine interface {
 	Recover(ctx context.Context, b transport.RecoverBody, by string) (*transport.RecoverView, error)
 }
 
-// Pairing is the leader's list of machines that wait to be let in by their code.
+// Pairing is the leader's list of machines and people that wait to be let in by their code.
 type Pairing interface {
 	Waiting() []transport.PairingView
 	// Check compares a code with those of the waiting machines; one that has proven to have it comes back with an id.
 	Check(ctx context.Context, code transport.PairCode, id task.RequestID) (*transport.PairingView, error)
-	Approve(ctx context.Context, pairing string, worker bool, by string) (*transport.PairingView, error)
+	Approve(ctx context.Context, pairing string, b transport.PairDecision, by string) (*transport.PairingView, error)
 	Refuse(pairing, by string) error
 }
 

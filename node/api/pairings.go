@@ -29,7 +29,7 @@ func (a *API) listPairings(_ context.Context, q *request) (*reply, error) {
 	return ok(out)
 }
 
-// checkCode answers POST /v1/pairings: which waiting machine has this code.
+// checkCode answers POST /v1/pairings: who of those that wait has this code.
 func (a *API) checkCode(ctx context.Context, q *request) (*reply, error) {
 	p, err := a.pairing()
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *API) approvePairing(ctx context.Context, q *request) (*reply, error) {
 	if err := q.decode(&b); err != nil {
 		return nil, err
 	}
-	v, err := p.Approve(ctx, q.value("id"), b.Worker, q.by)
+	v, err := p.Approve(ctx, q.value("id"), b, q.by)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 // desk is a Pairing with one machine that waits, whose code is K7QF2M9X.
 type desk struct {
-	asked  []string // what came of requests
-	worker bool
+	asked    []string // what came of requests
+	decision transport.PairDecision
 }
 
 func (d *desk) Waiting() []transport.PairingView {
@@ -29,8 +29,8 @@ func (d *desk) Check(_ context.Context, code transport.PairCode, id task.Request
 	return &v, nil
 }
 
-func (d *desk) Approve(_ context.Context, pairing string, worker bool, by string) (*transport.PairingView, error) {
-	d.asked, d.worker = append(d.asked, "approve "+pairing+" by "+by), worker
+func (d *desk) Approve(_ context.Context, pairing string, b transport.PairDecision, by string) (*transport.PairingView, error) {
+	d.asked, d.decision = append(d.asked, "approve "+pairing+" by "+by), b
 	v := d.Waiting()[0]
 	return &v, nil
 }
@@ -57,8 +57,8 @@ func TestPairings(t *testing.T) {
 	c.ask("POST", "/v1/pairings", `{"code":"0000-0000"}`, transport.HeaderRequestID, "q2").problem(403, "not_allowed", "no waiting machine has the code 0000-0000.")
 	c.ask("POST", "/v1/pairings", `{"code":"0000"}`).problem(400, "invalid", "it has 4 characters, not 8")
 	c.ask("POST", "/v1/pairings", `{}`).problem(400, "invalid", "is no pairing code")
-	c.ask("POST", "/v1/pairings/p1/approve", `{"worker":true}`).ok(&v)
-	if !d.worker {
+	c.ask("POST", "/v1/pairings/p1/approve", `{"worker":true,"role":"viewer"}`).ok(&v)
+	if d.decision != (transport.PairDecision{Worker: true, Role: "viewer"}) {
 		t.Error("the role is lost")
 	}
 	c.ask("DELETE", "/v1/pairings/p1", "").ok(nil)

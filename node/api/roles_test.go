@@ -81,7 +81,7 @@ func TestRolesDecide(t *testing.T) {
 			}
 			if refused {
 				a.problem(403, "not_allowed", fmt.Sprintf("you are %s@laptop (%s), ", role, role))
-				a.problem(403, "not_allowed", "lanjobs token create --role "+string(rt.role))
+				a.problem(403, "not_allowed", "lanjobs login MACHINE --role "+string(rt.role))
 			}
 			own := a.status == 403 && strings.Contains(p.Detail, "owner of the machine itself")
 			if want := rt.own && allows(role, rt.role); own != want {
