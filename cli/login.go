@@ -84,7 +84,7 @@ func runLogin(ctx context.Context, c *call) error {
 
 // loginByCode is login without a token.
 func (c *call) loginByCode(peer string) error {
-	return notBuilt(c.path, "pairing by a code", fmt.Sprintf(`Use a token. On any member type: lanjobs token create --role operator
+	return notBuilt(c.path, "a login by a code; codes let machines in", fmt.Sprintf(`Use a token. On any member type: lanjobs token create --role operator
 Then here: lanjobs login %s --token-file -      and paste the token`, peer))
 }
 
