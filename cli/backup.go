@@ -56,7 +56,7 @@ func runBackupSave(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	cl, v, err := c.connect(ctx)
+	cl, v, err := c.connectHere(ctx)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (c *call) saidRestored(v *transport.RestoreView) error {
 
 // nodeStopped refuses while a node runs on the folder that is to be filled.
 func (c *call) nodeStopped(ctx context.Context) error {
-	err := c.client().try(ctx, request{method: "GET", path: "/healthz"}, nil)
+	err := c.clientHere().try(ctx, request{method: "GET", path: "/healthz"}, nil)
 	if errors.Is(err, transport.ErrNoNode) {
 		return nil
 	}

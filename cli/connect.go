@@ -64,10 +64,28 @@ func (c *call) connect(ctx context.Context) (*client, *task.ClusterView, error) 
 // connectHere is connect for what is about this machine: no login will do.
 func (c *call) connectHere(ctx context.Context) (*client, *task.ClusterView, error) {
 	cl, v, err := c.reach(ctx, c.clientHere())
+	if errors.Is(err, transport.ErrNoNode) {
+		return nil, nil, c.noMachine(err)
+	}
 	if want := c.opt.cluster; err == nil && want != "" && want != v.Name {
 		return nil, nil, c.otherCluster(v.Name)
 	}
 	return cl, v, err
+}
+
+// noMachine tells a person with a login, but no node here, that this is about a machine.
+func (c *call) noMachine(err error) error {
+	book, _ := c.logins(false)
+	if _, exists := nodeHere(c.dataDir()); exists || book == nil {
+		return err
+	}
+	defer book.close()
+	names := book.names()
+	if len(names) == 0 {
+		return err
+	}
+	return &exitError{code: exitNoNode, detail: fmt.Sprintf("no node is running on this machine, and %s is about the node here: your login to %s is no node.", c.path, andList(names)),
+		hint: "On a machine of the cluster, as its owner: " + c.path, cause: err}
 }
 
 func (c *call) reach(ctx context.Context, cl *client) (*client, *task.ClusterView, error) {

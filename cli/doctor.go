@@ -78,7 +78,10 @@ func runDoctor(ctx context.Context, c *call) error {
 // examine has the machines that are meant checked: by the node here, or without one by this process.
 func (c *call) examine(ctx context.Context, one string, all bool) (*task.List[*task.DoctorView], error) {
 	l := &task.List[*task.DoctorView]{}
-	cl := c.client()
+	cl := c.clientHere() // this machine is meant, not the one that a login happens to reach
+	if one != "" || all {
+		cl = c.client()
+	}
 	cl.slow = nil
 	var body transport.DoctorBody
 	names := map[task.NodeID]string{}

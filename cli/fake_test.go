@@ -339,7 +339,9 @@ func (f *fakeAPI) act(n *task.NodeView, r *http.Request) any {
 	case "drain":
 		n.State = "draining"
 	case "resume", "clear":
-		n.State = "ready"
+		if from := map[string]string{"resume": "unstable", "clear": "draining"}; n.State != from[r.PathValue("act")] {
+			n.State = "ready"
+		}
 	case "wake":
 		return transport.WakeView{Node: *n, Sent: 1, From: []transport.WakeSender{{ID: "n1", Name: "mini-1", Networks: []string{"192.168.1.255"}}, {ID: "n4", Name: "pc-win", Problem: "no answer"}}}
 	case "label":

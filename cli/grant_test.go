@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/user"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lanjobs/cli/service"
 	"lanjobs/transport"
 )
 
@@ -78,5 +80,31 @@ func TestGrantedLoginBelongsToItsUser(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "escapes") || len(entries) > 0 {
 			t.Errorf("by the link %s: %v, made %v", link, err, entries)
 		}
+	}
+}
+
+// TestServiceLogFollowsNoLink: root makes it in a folder that may be somebody else's.
+func TestServiceLogFollowsNoLink(t *testing.T) {
+	b := newBench(t)
+	c := &call{world: b.w}
+	c.goos = "darwin"
+	who := &account{Name: "anna", UID: os.Getuid(), GID: os.Getgid()}
+	dir := filepath.Join(t.TempDir(), "data")
+	spec := service.Spec{User: "anna", DataDir: dir, LogFile: filepath.Join(dir, logName)}
+	for range 2 {
+		if err := c.ownLog(spec, who); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(spec.LogFile); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.Remove(spec.LogFile), os.Symlink(elsewhere, spec.LogFile)); err != nil {
+		t.Fatal(err)
+	}
+	err := c.ownLog(spec, who)
+	if _, there := os.Lstat(elsewhere); !errors.Is(there, fs.ErrNotExist) {
+		t.Errorf("made what the link names: %v, %v", err, there)
 	}
 }

@@ -147,8 +147,22 @@ func TestLoginIsUsedWhereNoNodeRuns(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	// What is about this machine does not go there.
-	for _, line := range []string{"leave -y", "node drain --self"} {
+	for _, line := range []string{"leave -y", "node drain --self", "backup save --passphrase-file none", "recover --dry-run"} {
 		b.expect(exitNoNode, strings.Fields(line)...)
+		b.wants("stderr", b.err.String(), `is about the node here: your login to "home" is no node.`)
+	}
+	b.findings = []task.Finding{{Check: "disk", Level: task.LevelOK, Text: "fine"}}
+	b.expect(exitDone, "doctor")
+	b.wants("stdout", b.out.String(), "ok  disk  fine\n")
+	sealed, err := transport.SealBackup([]byte(`{"cluster_id":"c1"}`+"\n"), []byte("four words"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write("old.backup", string(sealed))
+	b.expect(exitUsage, "backup", "restore", "old.backup")
+	b.wants("stderr", b.err.String(), "there is no terminal to ask for the passphrase on")
+	if n := home.api.count("POST", "/v1/doctor") + home.api.count("GET", "/healthz"); n > 0 {
+		t.Errorf("%d questions about this machine went there", n)
 	}
 	b.expect(exitDone, "init", "--name", "own")
 	if b.created == nil {
@@ -305,4 +319,16 @@ func TestRulesReachTheBackgroundNode(t *testing.T) {
 	b.up = false
 	b.expect(exitDone, "join", "mini-1", "--token", loginToken, "--refuse-queue", "heavy", "--refuse-queue", "night", "--run-as", "nobody", "--allow-user", "")
 	b.wants("started", strings.Join(b.launched[0], "|"), "|--refuse-queue|heavy|--refuse-queue|night|--run-as|nobody|--allow-user|")
+}
+
+// TestNoNameOfAClusterIsAPath: the cluster that lets somebody in says its name, and a folder gets it.
+func TestNoNameOfAClusterIsAPath(t *testing.T) {
+	for _, name := range []string{"../../autostart", "..", "", "a/b", "Home"} {
+		b := away(t, newAfar(t, name))
+		b.expect(exitBad, "login", "mini-1", "--token", loginToken)
+		b.wants("stderr", b.err.String(), "is no name of a cluster")
+		if _, err := os.Lstat(b.logins()); err == nil {
+			t.Errorf("%q: something was kept", name)
+		}
+	}
 }

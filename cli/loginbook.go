@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"lanjobs/node"
 	"lanjobs/transport"
 )
 
@@ -84,6 +85,9 @@ func (b *loginBook) clusterOf(name string) string {
 
 // keep stores an access under a name, or where that is another cluster's under the next free one, and gives the name.
 func (b *loginBook) keep(a *transport.Access, name string) (string, error) {
+	if name == "" || name != node.CleanName(name) { // the cluster says it, and it becomes a path
+		return name, fmt.Errorf("keep the login: %q is no name of a cluster", name)
+	}
 	for n, base := 2, name; ; n++ {
 		if have := b.clusterOf(name); have == "" || have == a.ClusterID {
 			break

@@ -182,7 +182,7 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 
 // awakeText says whether a machine is kept awake while something runs on it, and what feeds it.
 func awakeText(n *task.NodeView) string {
-	if n.Load == nil || n.State != "ready" && n.State != "draining" {
+	if n.Load == nil || !answers(n) {
 		return ""
 	}
 	text := n.Load.Awake

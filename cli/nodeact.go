@@ -63,7 +63,20 @@ func runNodeResume(ctx context.Context, c *call) error {
 	if err := cl.post(ctx, nodePath(ref, "resume"), struct{}{}, n); err != nil {
 		return c.explainDoor(err)
 	}
-	return c.done(n, []string{n.Name}, "%s takes work again", n.Name)
+	return c.done(n, []string{n.Name}, "%s%s", n.Name, atWork(n))
+}
+
+// atWork says whether a machine takes work after an act that would have it do so: something else may still keep it from that.
+func atWork(n *task.NodeView) string {
+	switch n.State {
+	case "draining":
+		return " is still draining: lanjobs node resume " + n.Name
+	case "unstable":
+		return " drains no more, but has crashed too often: lanjobs node clear " + n.Name
+	case "silent", "asleep":
+		return " takes work again when it is back"
+	}
+	return " takes work again"
 }
 
 func runNodePromote(ctx context.Context, c *call) error {
@@ -91,7 +104,7 @@ func runNodeClear(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.done(n, []string{n.Name}, "%s takes work again; its crashes are forgotten. What it ran then: lanjobs events --node %s", n.Name, n.Name)
+	return c.done(n, []string{n.Name}, "%s%s. Its crashes are forgotten; what it ran then: lanjobs events --node %s", n.Name, atWork(n), n.Name)
 }
 
 // actOnNode asks for an act on the machine that is named, and gives it as it then is.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lanjobs/task"
 	"lanjobs/transport"
 )
 
@@ -32,8 +33,13 @@ func runNodeWake(ctx context.Context, c *call) error {
 	if len(silent) > 0 {
 		c.say("Not from %s: no answer.", strings.Join(silent, ", "))
 	}
-	if v.Node.State == "ready" || v.Node.State == "draining" {
+	if answers(&v.Node) {
 		c.say("%s answers already.", v.Node.Name)
 	}
 	return c.done(v, []string{v.Node.Name}, "Packets for %s sent from %s. Whether it wakes: lanjobs status", v.Node.Name, strings.Join(senders, ", "))
+}
+
+// answers tells whether a machine was there a moment ago.
+func answers(n *task.NodeView) bool {
+	return n.State == "ready" || n.State == "draining" || n.State == "unstable"
 }

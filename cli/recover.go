@@ -61,7 +61,7 @@ func runRecover(ctx context.Context, c *call) error {
 
 // recoverClient leads to the node here, which is started if it does not run: only a running one can ask the others.
 func (c *call) recoverClient(ctx context.Context) (*client, error) {
-	cl, _, err := c.connect(ctx)
+	cl, _, err := c.connectHere(ctx)
 	if !errors.Is(err, transport.ErrNoNode) {
 		return cl, err
 	}
@@ -73,7 +73,7 @@ func (c *call) recoverClient(ctx context.Context) (*client, error) {
 		return nil, err
 	}
 	c.saidStarted(started)
-	return c.client(), nil
+	return c.clientHere(), nil
 }
 
 // typedName wants the cluster's name from a person, or --yes with --cluster, which connect has compared.
@@ -125,7 +125,7 @@ func recoverAnswer(v *transport.RecoverView) answer {
 
 // untilAlone waits until this machine leads its cluster.
 func (c *call) untilAlone(ctx context.Context, was *transport.RecoverView) error {
-	cl := c.client()
+	cl := c.clientHere()
 	cl.slow = nil
 	for start := c.clock.Awake(); ; {
 		v, now := &task.ClusterView{}, &transport.RecoverView{}

@@ -63,19 +63,25 @@ func isLanjobs(file string) bool {
 	return err == nil && (info.Main.Path == "lanjobs" || info.Path == "lanjobs")
 }
 
-// ownLog makes the log file of a service whose manager would make it as root.
+// ownLog makes the log file of a service whose manager would make it as root. The folder may be that user's already: nothing that lies
+// there is followed or given away, only what is made here.
 func (c *call) ownLog(spec service.Spec, who *account) error {
 	if c.goos != "darwin" || spec.User == "" {
 		return nil
 	}
-	if err := os.MkdirAll(spec.DataDir, 0o700); err != nil {
-		return err
+	if _, err := os.Lstat(spec.DataDir); errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(os.MkdirAll(spec.DataDir, 0o700), os.Lchown(spec.DataDir, who.UID, who.GID)); err != nil {
+			return err
+		}
 	}
-	f, err := os.OpenFile(spec.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(spec.LogFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Chown(spec.DataDir, who.UID, who.GID), os.Chown(spec.LogFile, who.UID, who.GID))
+	return errors.Join(f.Chown(who.UID, who.GID), f.Close())
 }
 
 // readPassword asks for the password of an account of Windows, which its service manager wants.

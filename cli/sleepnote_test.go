@@ -58,3 +58,23 @@ func TestInhibitReachesTheNode(t *testing.T) {
 	b.expect(exitUsage, "init", "--inhibit", "never")
 	b.wants("stderr", b.err.String(), "lanjobs serve --inhibit never")
 }
+
+// TestWhatKeepsAMachineFromWork: of two reasons one is left after the other is taken away.
+func TestWhatKeepsAMachineFromWork(t *testing.T) {
+	for _, c := range []struct{ act, state, says string }{
+		{"clear", "unstable", "nas takes work again. Its crashes are forgotten"},
+		{"clear", "draining", "nas is still draining: lanjobs node resume nas. Its crashes are forgotten"},
+		{"resume", "draining", "nas takes work again\n"},
+		{"resume", "unstable", "nas drains no more, but has crashed too often: lanjobs node clear nas\n"},
+	} {
+		b := newBench(t)
+		home(b)
+		b.api.change(func() {
+			for i := range b.api.view.Nodes {
+				b.api.view.Nodes[i].State = c.state
+			}
+		})
+		b.expect(exitDone, "node", c.act, "nas")
+		b.wants("stdout", b.out.String(), c.says)
+	}
+}

@@ -130,6 +130,10 @@ func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) 
 	}
 	identity.Cluster.Generation = transport.NextGeneration(append(above, alive...)...)
 	info = identity.Cluster
+	rules, err := keptRules(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
 	if err := setAside(cfg.DataDir); err != nil {
 		return nil, err
 	}
@@ -139,7 +143,7 @@ func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) 
 			begin.Replaces = append(begin.Replaces, n.Info.ID)
 		}
 	}
-	if err := settleRestored(cfg, identity, state, head, Settings{Listen: cfg.Listen, Seeds: slices.Clone(head.Seeds), Begin: begin}); err != nil {
+	if err := settleRestored(cfg, identity, state, head, Settings{Listen: cfg.Listen, Seeds: slices.Clone(head.Seeds), Begin: begin, Rules: cfg.Rules.over(rules)}); err != nil {
 		return nil, err
 	}
 	return &transport.RestoreView{BackupHead: *head, Node: identity.Name, Fingerprint: ca.Fingerprint().Short(), Addresses: announced(addr),

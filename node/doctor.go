@@ -66,7 +66,7 @@ func (p peers) Doctor(ctx context.Context) *task.DoctorView {
 func (p peers) nodeFacts() *doctor.Node {
 	m := p.m
 	n := &doctor.Node{Name: m.identity.Name, Member: m.identity.Member(), Voter: !m.settings.Worker, Leads: m.core.Leads(), Limits: m.info().Limits,
-		Service: m.cfg.Service, First: os.Getpid() == 1, Port: int(m.listenPort()), Leader: m.core.LeaderID() != ""}
+		Laptop: m.info().Laptop, Awake: m.awake.State(), Service: m.cfg.Service, First: os.Getpid() == 1, Port: int(m.listenPort()), Leader: m.core.LeaderID() != ""}
 	hosts := map[task.NodeID]string{}
 	m.core.Read(func(s *fsm.State) {
 		for _, node := range s.Nodes() {

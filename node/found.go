@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -123,27 +124,34 @@ func settleIn(cfg Config, identity *transport.Identity, reply *transport.JoinRep
 // SetDataAside puts the data of a node that does not run aside, into a folder of its own; nothing is deleted.
 func SetDataAside(cfg Config) error { return setAside(cfg.DataDir) }
 
-// setAside moves what a node was out of the way, into a folder of its own; nothing is deleted.
+// setAside moves what a node was out of the way, into a folder of its own; nothing is deleted. The rules of the machine's owner stay:
+// whatever this machine becomes next obeys them too.
 func setAside(dataDir string) error {
-	entries, err := os.ReadDir(dataDir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+	there := slices.ContainsFunc(ofNode, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dataDir, name))
+		return err == nil
+	})
+	if !there {
 		return nil
 	}
+	rules, err := keptRules(dataDir) // refuses a folder in use
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dataDir, "node.db")); err == nil {
-		store, err := openLocalStore(dataDir) // refuses a folder in use
-		switch {
-		case errors.Is(err, errNewer), errors.Is(err, errStoreDamaged): // it is put aside like any other
-		case err != nil:
-			return err
-		default:
-			if err := store.Close(); err != nil {
-				return err
-			}
-		}
+	if err := moveAside(dataDir); err != nil || !rules.told() {
+		return err
 	}
+	store, err := openLocalStore(dataDir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.SetSettings(Settings{Rules: rules}), store.Close())
+}
+
+// ofNode is what makes a data folder that of one node.
+var ofNode = []string{"identity.json", "node.key", "ca.key", localFile, "raft", "raft.mark", "raft.next", "audit", "runner"}
+
+func moveAside(dataDir string) error {
 	var aside string
 	for n := 1; ; n++ {
 		aside = filepath.Join(dataDir, fmt.Sprintf("aside-%d", n))
@@ -154,7 +162,7 @@ func setAside(dataDir string) error {
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"identity.json", "node.key", "ca.key", "node.db", "raft", "raft.mark", "raft.next", "audit", "runner"} {
+	for _, name := range ofNode {
 		err := os.Rename(filepath.Join(dataDir, name), filepath.Join(aside, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -93,8 +93,9 @@ var (
 
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
+	m.standing = &standing{m: m, started: m.clock.Awake()}
 	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Cluster: m.identity.Cluster.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
-		Ledger: &standing{m: m, started: m.clock.Awake()}, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Pairing: m.pairing(), Audit: m.audit, Notices: m.notices,
+		Ledger: m.standing, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Pairing: m.pairing(), Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
 }
 
@@ -245,7 +246,8 @@ func (m *machine) after(d time.Duration, c chan struct{}) {
 	})
 }
 
-// standing is api.Ledger.
+// standing is api.Ledger. It is also asked now and then (watchPlace), or a leader that is lost would have been heard of last when
+// somebody here last asked anything.
 type standing struct {
 	m       *machine
 	started time.Duration

@@ -42,6 +42,7 @@ type machine struct {
 	limits      atomic.Pointer[string] // what the runner says of them, once it is open
 	pairs       *pairDesk
 	api         *api.API
+	standing    *standing
 	socket      socketDoor
 	trouble     trouble
 	heard       heardHistories

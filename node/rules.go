@@ -136,12 +136,15 @@ func (m *machine) keepRules() error {
 	return m.store.SetSettings(m.settings)
 }
 
-// keptRules are those of a data folder whose node does not run; none if there is no node.
+// keptRules are those of a data folder whose node does not run; none if there are none, or none that this version can read.
 func keptRules(dataDir string) (Rules, error) {
-	if _, err := os.Stat(filepath.Join(dataDir, "node.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(dataDir, localFile)); err != nil {
 		return Rules{}, nil
 	}
 	store, err := openLocalStore(dataDir)
+	if errors.Is(err, errNewer) || errors.Is(err, errStoreDamaged) {
+		return Rules{}, nil
+	}
 	if err != nil {
 		return Rules{}, err
 	}

@@ -118,3 +118,44 @@ func TestDataFolderLetsThroughToTheRunnerAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOutliveTheData: leaving puts the data aside before anybody joins again, and a damaged store keeps nobody from it.
+func TestRulesOutliveTheData(t *testing.T) {
+	dir := t.TempDir()
+	store, err := openLocalStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna := "anna"
+	if err := errors.Join(store.SetSettings(Settings{Listen: "x", Worker: true, Rules: Rules{RunAs: &anna}}), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := setAside(dir); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := keptRules(dir); err != nil || r.runAs() != "anna" {
+			t.Errorf("aside %d: %+v, %v", i, r, err)
+		}
+	}
+	if store, err = openLocalStore(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Settings()
+	if err = errors.Join(err, store.Close()); err != nil || s.Listen != "" || s.Worker {
+		t.Errorf("more than the rules is kept: %+v, %v", s, err)
+	}
+	path := filepath.Join(dir, localFile)
+	if err := os.WriteFile(path, make([]byte, 64<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := keptRules(dir); err != nil || r.told() {
+		t.Errorf("of a damaged store: %+v, %v", r, err)
+	}
+	if err := setAside(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the damaged store is still there: %v", err)
+	}
+}

@@ -149,6 +149,17 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	t.Logf("systemd-analyze: %v\n%s", err, out)
 }
 
+// TestNoWordBeginsALine: labels of a running node reach a unit that root writes.
+func TestNoWordBeginsALine(t *testing.T) {
+	s := spec
+	s.Args = []string{"serve", "--label", "a=b\r\nUser=root\n\tx", "--data-dir", "/da\nta"}
+	s.DataDir = "/da\nta"
+	_, text := manager(t, newBox(), "linux", false).Unit(s)
+	if strings.Contains(text, "\nUser=root") || strings.Contains(text, "\nta") || !strings.Contains(text, `"a=b\x0d\x0aUser=root\x0a\x09x"`) {
+		t.Error(text)
+	}
+}
+
 func TestInstallAndRemove(t *testing.T) {
 	const unit = "/etc/systemd/system/lanjobs.service"
 	b := newBox()

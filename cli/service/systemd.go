@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // systemd is the manager of most Linux machines.
@@ -114,13 +115,22 @@ func (s *systemd) Unit(spec Spec) (place, text string) {
 	return s.path(), b.String()
 }
 
-// quoteUnit writes a word of a command line or a path as systemd reads it back.
+// quoteUnit writes a word of a command line or a path as systemd reads it back. Some words come from the node that runs, which is its
+// user's, and root writes them: none may begin a line of its own.
 func quoteUnit(word string) string {
 	word = strings.ReplaceAll(word, "%", "%%")
-	if strings.ContainsAny(word, " \t\"'\\$;") || word == "" {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `$$`).Replace(word) + `"`
+	if !strings.ContainsAny(word, " \"'\\$;") && !strings.ContainsFunc(word, unicode.IsControl) && word != "" {
+		return word
 	}
-	return word
+	var b strings.Builder
+	for _, c := range []byte(strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `$$`).Replace(word)) {
+		if c < ' ' || c == 0x7f {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return `"` + b.String() + `"`
 }
 
 // Install is Manager.

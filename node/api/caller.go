@@ -80,8 +80,11 @@ func (a *API) authorize(r *http.Request, rt route) (Caller, error) {
 	case !allows(c.Role, rt.role):
 		return c, forbidden(c, rt.role)
 	case rt.own && c.Client != "":
-		return c, task.NewProblem(task.ErrNotAllowed, "this is for the owner of the machine itself, and you are "+c.By+" from elsewhere.",
-			"Type it on that machine. To remove a machine from afar: lanjobs node rm NODE")
+		hint := "Type it on that machine, as its owner."
+		if rt.pattern == "POST /v1/leave" {
+			hint += " To remove a machine from afar: lanjobs node rm NODE"
+		}
+		return c, task.NewProblem(task.ErrNotAllowed, "this is for the owner of the machine itself, and you are "+c.By+" from elsewhere.", hint)
 	}
 	return c, nil
 }

@@ -90,9 +90,17 @@ func TestUnstableAndClear(t *testing.T) {
 		t.Errorf("%s", j.Note)
 	}
 	c.ask("POST", "/v1/nodes/nas/drain", "").ok(&n)
-	if n.State != nodeUnstable {
-		t.Errorf("a drain hides it: %+v", n)
+	if n.State != nodeUnstable || n.Note != "crashed 3 times in a row; draining, empty: it may be switched off" {
+		t.Errorf("one hides the other: %+v", n)
 	}
+	asleep := task.NodeView{}
+	c.do(0, &fsm.SetOnline{Node: "n3", Reason: task.ReasonAsleep})
+	c.members[2].Away = time.Minute
+	if c.get("/v1/nodes/nas").ok(&asleep); asleep.State != nodeAsleep || asleep.Note != "crashed 3 times in a row, draining" {
+		t.Errorf("%+v", asleep)
+	}
+	c.members[2].Away = 0
+	c.do(0, &fsm.SetOnline{Node: "n3", Online: true})
 	c.ask("POST", "/v1/nodes/nas/resume", "").ok(&n)
 	n = task.NodeView{}
 	c.ask("POST", "/v1/nodes/nas/clear", "").ok(&n)

@@ -52,6 +52,11 @@ func TestEveryRouteHasARole(t *testing.T) {
 		case method != "GET" && rt.role == fsm.RoleViewer && !viewersOwn[rt.pattern]:
 			t.Errorf("%s changes something and is for viewers", rt.pattern)
 		}
+		for _, owners := range []string{"/v1/init", "/v1/leave", "/v1/backup", "/v1/recover", "/v1/process"} {
+			if strings.HasPrefix(path, owners) && !rt.own {
+				t.Errorf("%s is for clients too", rt.pattern)
+			}
+		}
 		for _, sensitive := range []string{"/v1/tokens", "/v1/clients", "/v1/init", "/v1/leave", "/v1/backup", "/v1/pairings"} {
 			if strings.HasPrefix(path, sensitive) && rt.role != fsm.RoleAdmin && !viewersOwn[rt.pattern] {
 				t.Errorf("%s is for %s", rt.pattern, rt.role)
@@ -124,6 +129,11 @@ func TestClientsAreListedAndRemoved(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	c.asClient("viewer", "viewer", "GET", "/v1/status", "").problem(401, "not_allowed", `"home" knows no client viewer: it was removed`)
+	// What to type instead is about what was asked for.
+	c.asClient("admin", "admin", "POST", "/v1/leave", "{}").problem(403, "not_allowed", "lanjobs node rm NODE")
+	if a := c.asClient("admin", "admin", "GET", "/v1/backup", ""); strings.Contains(a.body, "node rm") {
+		t.Error(a.body)
+	}
 	// Everybody may give up their own access, and nobody else's.
 	c.asClient("operator", "operator", "DELETE", "/v1/clients/admin", "").problem(403, "not_allowed", "")
 	if c.asClient("operator", "operator", "DELETE", "/v1/clients/self", "").ok(&k); k.ID != "operator" {

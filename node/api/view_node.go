@@ -92,14 +92,12 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return v.awayNote(n, held, "asleep?")
 	case v.silent(n):
 		return v.awayNote(n, held, "")
+	case n.Care.Unstable && n.Draining:
+		return fmt.Sprintf("crashed %d times in a row; draining, %s", plan.Crashed(n), v.drainNote(n, held))
 	case n.Care.Unstable:
 		return fmt.Sprintf("crashed %d times in a row; nothing new until: lanjobs node clear %s", plan.Crashed(n), nodeName(n))
-	case n.Draining && held > 0 && n.DrainUntil > v.Clock:
-		return "stops what runs in " + shortMillis(n.DrainUntil.Sub(v.Clock))
-	case n.Draining && held > 0:
-		return "stops what runs"
 	case n.Draining:
-		return "empty: it may be switched off"
+		return v.drainNote(n, held)
 	case strings.HasPrefix(n.Reason, sleptPrefix) && v.ago(n.Since) < sleptShown:
 		return n.Reason
 	}
@@ -107,6 +105,17 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return f.String()
 	}
 	return ""
+}
+
+// drainNote is how far the drain of a machine is that is here.
+func (v *view) drainNote(n *fsm.Node, held int) string {
+	switch {
+	case held > 0 && n.DrainUntil > v.Clock:
+		return "stops what runs in " + shortMillis(n.DrainUntil.Sub(v.Clock))
+	case held > 0:
+		return "stops what runs"
+	}
+	return "empty: it may be switched off"
 }
 
 // The reason of a node that is back from a sleep begins so (leader.comeBack); it is shown for a day.
@@ -126,6 +135,9 @@ func (v *view) awayNote(n *fsm.Node, held int, why string) string {
 	var parts []string
 	if n.Care.Unstable {
 		parts = append(parts, fmt.Sprintf("crashed %d times in a row", plan.Crashed(n)))
+	}
+	if n.Draining {
+		parts = append(parts, nodeDraining)
 	}
 	if why != "" {
 		parts = append(parts, why)

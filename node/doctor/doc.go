@@ -62,6 +62,8 @@ type Node struct {
 	Seat    bool // it is one now
 	Leads   bool
 	Limits  string // as in task.NodeInfo
+	Laptop  bool   // it has a battery
+	Awake   string // as in task.Load: how it stands with keeping the machine awake
 	Service bool
 	First   bool // the first process of its container
 	Port    int
@@ -114,7 +116,8 @@ func Judge(f *Facts) []task.Finding {
 	}{
 		{name: "binary", check: binary}, {name: "disk", check: disk}, {name: "folder", check: folder}, {name: "paths", check: paths},
 		{name: "sleep", check: sleep}, {name: "zones", check: zones}, {name: "quarantine", check: quarantine, of: "darwin"},
-		{name: "service", check: service, node: true}, {name: "limits", check: limits, node: true}, {name: "clock", check: clock, node: true},
+		{name: "service", check: service, node: true}, {name: "limits", check: limits, node: true},
+		{name: "awake", check: keptAwake, node: true}, {name: "clock", check: clock, node: true},
 		{name: "ports", check: ports, node: true}, {name: "network", check: network, node: true}, {name: "address", check: address, node: true},
 		{name: "certificate", check: certificate, node: true}, {name: "quorum", check: quorum, node: true}, {name: "voters", check: voters, node: true},
 	}

@@ -62,6 +62,18 @@ func TestFindings(t *testing.T) {
 			f.Node.Seat, f.Sleep = false, Sleep{Known: true, Sleeps: true, How: "logind IdleAction=suspend"}
 		}, task.LevelWarn, "its work moves", "systemctl mask"},
 		{"sleep", func(f *Facts) { f.Sleep = Sleep{How: "no systemd-logind"} }, task.LevelUnknown, "cannot tell whether this machine sleeps when idle (no systemd-logind)", ""},
+		{"awake", nil, task.LevelOK, "is kept awake while tasks run", ""},
+		{"awake", func(f *Facts) { f.Node.Awake = "held: sleep and idle" }, task.LevelOK, "is kept awake now, while tasks run (sleep and idle)", ""},
+		{"awake", func(f *Facts) { f.Node.Awake = "cannot be held: no system bus" }, task.LevelOK, "(cannot be held: no system bus); it is not known to sleep", ""},
+		{"awake", func(f *Facts) {
+			f.Node.Awake, f.Sleep = "cannot be held: no system bus", Sleep{Known: true, Sleeps: true}
+		},
+			task.LevelWarn, "is not kept awake while tasks run (cannot be held: no system bus)", "systemctl mask"},
+		{"awake", func(f *Facts) { f.Node.Awake, f.Sleep = "never held (--inhibit never)", Sleep{} }, task.LevelOK, "never held", ""},
+		{"awake", func(f *Facts) { f.Node.Awake, f.Node.Laptop, f.Sleep = "never held (--inhibit never)", true, Sleep{} }, task.LevelWarn, "its work moves", "--inhibit mains"},
+		{"awake", func(f *Facts) {
+			f.Node.Awake, f.Sleep = "not held: on battery (--inhibit mains)", Sleep{Known: true, Sleeps: true}
+		}, task.LevelWarn, "on battery", "--inhibit always"},
 		{"zones", func(f *Facts) { f.Zones = errors.New("none") }, task.LevelBad, "none", "release"},
 		{"quarantine", func(f *Facts) { f.OS, f.Quarantined = "darwin", true }, task.LevelWarn, "in quarantine", "xattr -d"},
 		{"service", func(f *Facts) { f.Node.Service = false }, task.LevelWarn, "does not survive a restart", "sudo lanjobs service install"},

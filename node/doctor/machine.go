@@ -121,6 +121,31 @@ func awake(goos string) string {
 	return "sudo systemctl mask sleep.target suspend.target hibernate.target"
 }
 
+// keptAwake tells whether lanjobs can keep the machine from sleeping under a task. Where it does not sleep by itself it need not.
+func keptAwake(f *Facts) task.Finding {
+	how, held := strings.CutPrefix(f.Node.Awake, "held: ")
+	switch {
+	case f.Node.Awake == "":
+		return ok("is kept awake while tasks run")
+	case held:
+		return ok("is kept awake now, while tasks run (" + how + ")")
+	}
+	text := "is not kept awake while tasks run (" + f.Node.Awake + ")"
+	if !f.Sleep.Sleeps && (f.Sleep.Known || !f.Node.Laptop) {
+		return ok(text + "; it is not known to sleep when idle")
+	}
+	fix := ""
+	switch {
+	case strings.HasPrefix(f.Node.Awake, "cannot be held"):
+		fix = awake(f.OS)
+	case strings.HasPrefix(f.Node.Awake, "never held"):
+		fix = "Its owner may allow it: lanjobs serve --inhibit mains"
+	case strings.HasPrefix(f.Node.Awake, "not held: on battery"):
+		fix = "Plug it in, or its owner allows it: lanjobs serve --inhibit always"
+	}
+	return warn(text+": its work moves to other machines when it sleeps", fix)
+}
+
 func zones(f *Facts) task.Finding {
 	if f.Zones != nil {
 		return bad(fmt.Sprintf("time zones cannot be read: %v", f.Zones), "Use a binary of a release: it has them inside")
