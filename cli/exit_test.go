@@ -177,6 +177,7 @@ func TestUsageFaults(t *testing.T) {
 		"queue set video --max two":         `"two" is not a value for --max`,
 		"queue set video --balance modulus": `--balance "modulus" is none of least-loaded, round-robin, modulo, consistent-hash. Did you mean "modulo"?`,
 		"pause hello/main":                  `"hello/main": only whole jobs are paused.`,
+		"init --cluster garage":             "the name of a new one: --name garage",
 		"priority hello":                    "NUMBER is missing.",
 		"priority hello high":               `"high" is not a number from 0 to 100.`,
 		"priority hello 101":                `"101" is not a number from 0 to 100.`,

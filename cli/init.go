@@ -41,6 +41,9 @@ func runInit(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
+	if c.opt.cluster != "" && c.opt.cluster != c.getenv("LANJOBS_CLUSTER") {
+		return usage(c.path, "--cluster names one that is there; the name of a new one: --name %s", c.opt.cluster)
+	}
 	name := orElse(c.flags.String("name"), defaultCluster)
 	if name != node.CleanName(name) {
 		return usage(c.path, "--name %q: use a-z, 0-9 and -, for example %q.", name, node.CleanName(name))
