@@ -29,6 +29,9 @@ type book struct {
 	queue    []*attempt // phaseQueued, oldest first; at most as many as slots (admit)
 	slots    int
 	mode     mode
+	// live counts the attempts of which a process may exist, finishing those of them with on_sleep finish: asked at each start and
+	// end, when looking through all attempts would cost more than the rest.
+	live, finishing int
 
 	registered bool          // the leader knows this incarnation, as far as we heard
 	announce   bool          // register again at the next turn, though the leader may know us
@@ -70,6 +73,26 @@ func (b *book) setSlots(n int) {
 func (b *book) put(a *attempt) {
 	b.attempts[a.Token] = a
 	b.byExec[a.Execution()] = a
+	b.count(a, 1)
+}
+
+// count adds an attempt of the book to the counts of what is live, or with -1 takes it out; what these depend on changes only
+// between the two. Callers hold mu.
+func (b *book) count(a *attempt, by int) {
+	if a.gone || !a.live() {
+		return
+	}
+	b.live += by
+	if a.onSleep == task.OnSleepFinish {
+		b.finishing += by
+	}
+}
+
+// setPhase puts an attempt of the book into a phase. Callers hold mu.
+func (b *book) setPhase(a *attempt, p phase) {
+	b.count(a, -1)
+	a.phase = p
+	b.count(a, 1)
 }
 
 func (b *book) reattach(h runner.Held, now task.Boot) {
@@ -157,7 +180,7 @@ func (b *book) takeQueued() (out []*attempt) {
 	for room := b.room(); len(b.queue) > 0 && room > 0; room-- {
 		a := b.queue[0]
 		b.queue = b.queue[1:]
-		a.phase = phasePreparing
+		b.setPhase(a, phasePreparing)
 		out = append(out, a)
 	}
 	return out
@@ -168,6 +191,7 @@ func (b *book) remove(a *attempt) {
 	if a.gone {
 		return
 	}
+	b.count(a, -1)
 	a.gone = true
 	if i := slices.Index(b.queue, a); i >= 0 {
 		b.queue = slices.Delete(b.queue, i, i+1)

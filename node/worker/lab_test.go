@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -275,7 +276,26 @@ func (n *node) kill() error {
 	n.stop()
 	err := <-n.ended
 	n.stop = nil
-	return err
+	return errors.Join(err, n.w.book.recount())
+}
+
+// recount compares the counts of what is live with the attempts themselves.
+func (b *book) recount() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	live, finishing := 0, 0
+	for _, a := range b.attempts {
+		if a.live() {
+			live++
+			if a.onSleep == task.OnSleepFinish {
+				finishing++
+			}
+		}
+	}
+	if live != b.live || finishing != b.finishing {
+		return fmt.Errorf("%d live and %d of them to be finished, counted %d and %d", live, finishing, b.live, b.finishing)
+	}
+	return nil
 }
 
 // bounce kills the agent; the returned function starts the next. Of two at once only one does anything.
@@ -283,7 +303,9 @@ func (n *node) bounce() (up func()) {
 	if !n.bouncing.CompareAndSwap(false, true) {
 		return func() {}
 	}
-	_ = n.kill()
+	if err := n.kill(); err != nil {
+		panic(err)
+	}
 	return func() {
 		n.r.newAgent()
 		n.start()

@@ -174,7 +174,9 @@ func (b *book) guessed() (out []*attempt) {
 func (b *book) setOnSleep(a *attempt, s task.OnSleep) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.count(a, -1)
 	a.onSleep = s
+	b.count(a, 1)
 }
 
 func (b *book) setTerms(a *attempt, terms task.LeaseTerms) {
@@ -229,7 +231,7 @@ func (b *book) begin(a *attempt, now task.Boot) (d task.Deadlines, again <-chan 
 
 // enterStart marks an attempt as handed to the runner. Callers hold mu.
 func (b *book) enterStart(a *attempt, now task.Boot) task.Deadlines {
-	a.phase = phaseStarting
+	b.setPhase(a, phaseStarting)
 	if !a.acked {
 		a.due = now.Add(min(slowStart, a.ttl.Duration()/10))
 	}
@@ -245,7 +247,7 @@ func (b *book) started(a *attempt, now task.Boot) (task.Deadlines, []order) {
 	if a.gone {
 		return task.Deadlines{}, nil
 	}
-	a.phase = phaseRunning
+	b.setPhase(a, phaseRunning)
 	if !a.acked {
 		a.due = min(a.due, now.Add(confirmDelay))
 		b.sooner(a)

@@ -28,13 +28,7 @@ func (w *Worker) tellAwake() {
 func (b *book) running() (runs, finish bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range b.attempts {
-		if a.live() {
-			runs = true
-			finish = finish || a.onSleep == task.OnSleepFinish
-		}
-	}
-	return runs, finish
+	return b.live > 0, b.finishing > 0
 }
 
 // sleepMargin is what is kept of a sleep's budget for ends to be acknowledged and the leader to be told, after the last process is

@@ -73,7 +73,7 @@ func (b *book) resign(a *attempt) {
 	if i := slices.Index(b.queue, a); i >= 0 {
 		b.queue = slices.Delete(b.queue, i, i+1)
 	}
-	a.phase = phaseEnded
+	b.setPhase(a, phaseEnded)
 	a.clear()
 }
 
