@@ -16,8 +16,8 @@ func runTimes(st *fsm.Stage) []task.Millis {
 	if st.Counts[task.ShardSucceeded] == 0 {
 		return nil
 	}
-	var out []task.Millis
 	step := max((st.Len()+maxSample-1)/maxSample, 1)
+	out := make([]task.Millis, 0, min(st.Counts[task.ShardSucceeded], maxSample))
 	for k := 0; k < st.Len(); k += step {
 		if sh := st.At(k); sh.State == task.ShardSucceeded && sh.Tries > 0 && sh.Skipped() == "" {
 			out = append(out, sh.Ended.Sub(sh.Granted))

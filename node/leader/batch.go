@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"lanjobs/fsm"
 	"lanjobs/node/plan"
@@ -206,13 +207,14 @@ func (t *term) deliver(b *batch, results []fsm.Result) {
 	if len(b.polls) == 0 {
 		return
 	}
-	granted, specs := map[task.NodeID][]task.Assignment{}, map[string]string{}
+	granted, specs := make(map[task.NodeID][]task.Assignment, len(b.polls)), map[string]string{}
 	t.cfg.Log.Read(func(s *fsm.State) {
 		for i, c := range b.commands {
 			g, ok := c.(*fsm.Grant)
 			if !ok {
 				continue
 			}
+			granted[g.Node] = slices.Grow(granted[g.Node], len(g.Shards))
 			for n, tok := range results[i].Tokens {
 				if a, ok := assignment(s, g.Job, g.Stage, g.Shards[n], tok); ok {
 					granted[g.Node] = append(granted[g.Node], a)

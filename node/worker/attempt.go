@@ -33,7 +33,7 @@ type attempt struct {
 	sent      task.Boot      // read before the poll that brought it was written
 	giveUp    task.Boot      // if it has not started by then, it never will (enforce)
 	deadlines task.Deadlines // zero: nothing may be believed yet
-	cleared   chan struct{}  // while confirming: closed when the launcher is to look again
+	cleared   chan struct{}  // made when it confirms; closed when the launcher is to look again
 
 	acked    bool      // renewed at least once
 	ackSent  task.Boot // when the newest acknowledged renewal was sent
@@ -48,7 +48,7 @@ type attempt struct {
 	killed bool // killed at its deadline
 	stop   stopping
 
-	saving     chan struct{} // one token: one checkpoint at a time, so that numbers arrive in order
+	saving     chan struct{} // made for the first checkpoint; one token: one at a time, so that numbers arrive in order
 	seq        uint64        // of the last checkpoint tried; a number is never used for two contents
 	checkpoint *task.Checkpoint
 	progressed time.Duration // awake clock at the last progress sent
@@ -66,8 +66,7 @@ type stopping struct {
 }
 
 func newAttempt(a task.Assignment) *attempt {
-	at := &attempt{Assignment: a, ttl: a.FirstTTL, terms: task.DefaultLease(a.FirstTTL), cleared: make(chan struct{}), saving: make(chan struct{}, 1)}
-	at.adopt = true
+	at := &attempt{Assignment: a, ttl: a.FirstTTL, terms: task.DefaultLease(a.FirstTTL), adopt: true}
 	if a.Checkpoint != nil {
 		at.seq, at.checkpoint = a.Checkpoint.Seq, a.Checkpoint
 	}

@@ -94,9 +94,10 @@ func (w *Worker) Checkpoint(ctx context.Context, as *task.Assignment, data []byt
 	if err != nil {
 		return 0, err
 	}
+	saving := w.book.savingOf(a)
 	select {
-	case a.saving <- struct{}{}:
-		defer func() { <-a.saving }()
+	case saving <- struct{}{}:
+		defer func() { <-saving }()
 	case <-ctx.Done():
 		return 0, fmt.Errorf("%w: %w", task.ErrNoLeader, context.Cause(ctx))
 	}
@@ -114,6 +115,16 @@ func (w *Worker) Checkpoint(ctx context.Context, as *task.Assignment, data []byt
 		}
 		// A former agent of this node saved further than the assignment says. The leader took nothing; go past it.
 	}
+}
+
+// savingOf gives the turn to save a checkpoint of an attempt.
+func (b *book) savingOf(a *attempt) chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a.saving == nil {
+		a.saving = make(chan struct{}, 1)
+	}
+	return a.saving
 }
 
 func (b *book) nextSeq(a *attempt, leap uint64) uint64 {

@@ -203,6 +203,9 @@ func (b *book) remove(a *attempt) {
 
 // clear lets the launcher of a confirming attempt look again.
 func (a *attempt) clear() {
+	if a.cleared == nil {
+		return
+	}
 	select {
 	case <-a.cleared:
 	default:
