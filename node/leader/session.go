@@ -34,9 +34,6 @@ type Seen struct {
 	Load task.Load
 }
 
-// repeatOrder is after how long a stop order is sent again: the answer that carried it may have been lost.
-const repeatOrder = 5 * time.Second
-
 // lateGrant is how long a poll whose hold is over waits for grants already in flight for it.
 const lateGrant = 2 * time.Second
 
@@ -236,56 +233,6 @@ func (s *sessions) untilSilent(st *fsm.State) time.Duration {
 		}
 	}
 	return wait
-}
-
-// ordersFor gives a node's stop orders; those sent within the last seconds are left out unless all are asked for.
-func (s *sessions) ordersFor(id task.NodeID, all bool) []transport.StopOrder {
-	var out []transport.StopOrder
-	s.cfg.Log.Read(func(st *fsm.State) {
-		st.LeasesOf(id, func(l *fsm.Lease) {
-			if reason, grace, ok := plan.Order(st, st.Clock, l); ok {
-				out = append(out, transport.StopOrder{Token: l.Token, Reason: reason, Grace: grace})
-			}
-		})
-	})
-	if len(out) == 0 {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, now := s.session(id), s.cfg.Clock.Awake()
-	fresh := out[:0]
-	for _, o := range out {
-		if at, sent := n.orders[o.Token]; all || !sent || now-at >= repeatOrder {
-			n.orders[o.Token] = now
-			fresh = append(fresh, o)
-		}
-	}
-	return fresh
-}
-
-// sendOrders answers the parked polls of nodes that must stop something.
-func (s *sessions) sendOrders() {
-	s.mu.Lock()
-	var ids []task.NodeID
-	for id, n := range s.nodes {
-		if n.poll != nil {
-			ids = append(ids, id)
-		}
-	}
-	s.mu.Unlock()
-	for _, id := range ids {
-		orders := s.ordersFor(id, false)
-		if len(orders) == 0 {
-			continue
-		}
-		s.mu.Lock()
-		if n := s.nodes[id]; n.poll != nil && !n.poll.granting {
-			n.poll.reply <- &transport.PollReply{Orders: orders}
-			n.poll = nil
-		}
-		s.mu.Unlock()
-	}
 }
 
 // close answers every parked poll: the term is over.
