@@ -3,10 +3,12 @@
 package cli_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,12 +94,24 @@ func TestProcRemovedWhileAway(t *testing.T) {
 	})
 }
 
-// copyOf copies a node's data folder, and gives the copy another address of the same machine.
-func (l *lab) copyOf(n *member, name, listen string) *member {
+// copyOf copies a node's data folder, and gives the copy another address of the same machine. whole: as if the machine had been
+// copied with it, so that the place of the folder says nothing.
+func (l *lab) copyOf(n *member, name, listen string, whole bool) *member {
 	l.t.Helper()
 	c := l.add(name, listen)
 	if out, err := exec.Command("cp", "-r", n.dir, c.dir).CombinedOutput(); err != nil {
 		l.t.Logf("cp: %s", out) // sockets do not copy
+	}
+	if !whole {
+		return c
+	}
+	file := filepath.Join(c.dir, "identity.json")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(text, []byte(strconv.Quote(n.dir)), []byte(strconv.Quote(c.dir)), 1), 0o600)
+	}
+	if err != nil {
+		l.t.Fatal(err)
 	}
 	return c
 }
@@ -110,7 +124,7 @@ func TestProcCopiedFolder(t *testing.T) {
 	n := l.others(l.leader())[0]
 	id := l.submit(n, l.file("undisturbed", lease(20*time.Second)+"\nplacement: {require: [node="+n.name+"]}", untilGate))
 	l.starts("undisturbed", 1, 20*time.Second)
-	c := l.copyOf(n, "copy", fmt.Sprintf("127.0.0.9:%d", l.port))
+	c := l.copyOf(n, "copy", fmt.Sprintf("127.0.0.9:%d", l.port), true)
 	c.restart()
 	select {
 	case <-c.gone:
@@ -130,6 +144,23 @@ func TestProcCopiedFolder(t *testing.T) {
 	l.readies(n, 3, 60*time.Second)
 }
 
+// TestProcCopyOfTheOnlyMachine: where nobody else could notice, a copy beside its original is refused all the same.
+func TestProcCopyOfTheOnlyMachine(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.found("a")
+	n := l.nodes[0]
+	c := l.copyOf(n, "copy", fmt.Sprintf("127.0.0.9:%d", l.port), false)
+	c.restart()
+	<-c.gone
+	if !c.logged("this data folder is a copy: "+c.dir) || !c.logged("If "+n.dir+" is given up") {
+		t.Error("the copy does not say why it ended")
+	}
+	if v := l.status(n); v.Health != "healthy" {
+		t.Errorf("the original is %s", v.Health)
+	}
+}
+
 // TestProcCopyMetLater: a copy that was started while its original could not be heard. When they meet, the one that came later
 // stops, and both say so.
 func TestProcCopyMetLater(t *testing.T) {
@@ -139,7 +170,7 @@ func TestProcCopyMetLater(t *testing.T) {
 	other := l.others(n)[0]
 	n.freeze()
 	l.waitFor(30*time.Second, "the original is silent", func() bool { return l.status(other).Health == "degraded" })
-	c := l.copyOf(n, "copy", fmt.Sprintf("127.0.0.9:%d", l.port))
+	c := l.copyOf(n, "copy", fmt.Sprintf("127.0.0.9:%d", l.port), true)
 	c.restart()
 	l.waitFor(60*time.Second, "the copy is taken for it", func() bool { return l.status(other).Health == "healthy" })
 	n.thaw()

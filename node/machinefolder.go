@@ -58,6 +58,11 @@ func (m *machine) openFolder() error {
 	if err := m.checkForms(); err != nil {
 		return err
 	}
+	if !m.identity.InPlace(dir) { // it was moved
+		if err := m.identity.Save(dir); err != nil {
+			return err
+		}
+	}
 	if err := store.sign(m.cfg.Version); err != nil {
 		return err
 	}

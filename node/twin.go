@@ -14,9 +14,8 @@ import (
 	"lanjobs/transport"
 )
 
-// Two machines under one id would both hold its leases and vote twice. A data folder that was copied to another machine is
-// mostly noticed by the machine's fingerprint (transport.LoadIdentity); this is for the rest: copies of whole machines, and two
-// folders on one.
+// Two machines under one id would both hold its leases and vote twice. A data folder that was copied is mostly noticed by what it says
+// of its machine and place (transport.LoadIdentity); this is for the rest: copies of whole machines and of containers.
 
 // twinTimeout bounds the questions before a start: machines that sleep do not answer.
 const twinTimeout = time.Second

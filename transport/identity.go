@@ -36,14 +36,15 @@ type ClusterInfo struct {
 }
 
 // Identity is who a node is: its UUID, made once (R2), its key, and the certificate by which a cluster knows it. The key is
-// that of one machine: LoadIdentity refuses a folder that was copied to another.
+// that of one folder on one machine: LoadIdentity refuses a copy.
 type Identity struct {
 	Format  int         `json:"format,omitempty"` // of this file; 0 = the first, which did not say
 	NodeID  task.NodeID `json:"node_id"`
 	Name    string      `json:"name"` // for people
 	Cluster ClusterInfo `json:"cluster"`
-	Cert    string      `json:"cert,omitempty"` // PEM, "" before the node is a member
-	Machine string      `json:"machine"`        // MachineFingerprint of where it was made; "" = unknown
+	Cert    string      `json:"cert,omitempty"`   // PEM, "" before the node is a member
+	Machine string      `json:"machine"`          // MachineFingerprint of where it was made; "" = unknown
+	Folder  string      `json:"folder,omitempty"` // the data folder that it was last used in; see identityfolder.go
 
 	key *ecdsa.PrivateKey
 }
@@ -126,7 +127,8 @@ func (i *Identity) keyPair() (tls.Certificate, error) {
 	return tls.Certificate{}, fmt.Errorf("certificate of %s: not signed by the cluster's authority", i.NodeID)
 }
 
-// Save writes the identity into the data folder. The key comes first: identity.json makes it count.
+// Save writes the identity into the data folder, and notes that this is its place. The key comes first: identity.json makes it
+// count.
 func (i *Identity) Save(dataDir string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("save identity: %w", err)
@@ -136,6 +138,7 @@ func (i *Identity) Save(dataDir string) error {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	key := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	i.Folder = wholePath(dataDir)
 	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return fmt.Errorf("save identity: %w", err)
@@ -150,7 +153,7 @@ func (i *Identity) Save(dataDir string) error {
 }
 
 // LoadIdentity reads what Save wrote. The error is fs.ErrNotExist where no node has been, and a *task.Problem where the data
-// folder was made on another machine.
+// folder is a copy: made on another machine, or of a folder of this one that is still there.
 func LoadIdentity(dataDir string) (*Identity, error) {
 	text, err := os.ReadFile(filepath.Join(dataDir, identityFile))
 	if err != nil {
@@ -170,6 +173,9 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 	if here := MachineFingerprint(); i.Machine != "" && here != "" && i.Machine != here {
 		return nil, copied(dataDir, i)
 	}
+	if original := i.copyOf(dataDir); original != "" {
+		return nil, copiedHere(dataDir, original, i)
+	}
 	key, err := os.ReadFile(filepath.Join(dataDir, keyFile))
 	if err != nil {
 		return nil, fmt.Errorf("load identity: %v", err) // not fs.ErrNotExist: there is a node, it must not be made anew
@@ -183,13 +189,6 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 		}
 	}
 	return i, nil
-}
-
-// copied: two machines under one id would both hold the same leases and vote twice.
-func copied(dataDir string, i *Identity) *task.Problem {
-	return task.NewProblem(task.ErrConflict,
-		fmt.Sprintf("this data folder was copied from another machine: %s is node %q (%s), and a node runs on one machine only.", dataDir, i.Name, i.NodeID),
-		"As a node of its own: set this copy aside, or use another folder with --data-dir, then lanjobs join MACHINE")
 }
 
 func parseKey(text []byte) (*ecdsa.PrivateKey, error) {

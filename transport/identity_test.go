@@ -95,6 +95,55 @@ func TestCopiedFolderIsRefused(t *testing.T) {
 	}
 }
 
+// Where the cluster is one machine, nobody else could notice that it runs twice.
+func TestACopyBesideItsOriginalIsRefused(t *testing.T) {
+	place := t.TempDir()
+	data, other := filepath.Join(place, "data"), filepath.Join(place, "other")
+	i, err := transport.NewIdentity("mini-1")
+	if err == nil {
+		err = i.Save(data)
+	}
+	if err == nil {
+		err = os.CopyFS(other, os.DirFS(data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads := func(dir string) (inPlace bool, err error) {
+		i, err := transport.LoadIdentity(dir)
+		return err == nil && i.InPlace(dir), err
+	}
+	if _, err := loads(other); !errors.Is(err, task.ErrConflict) || !strings.Contains(err.Error(), "this data folder is a copy") {
+		t.Errorf("a copy: %v", err)
+	}
+	if in, err := loads(data); err != nil || !in {
+		t.Errorf("the original: %v, in its place: %v", err, in)
+	}
+	link := filepath.Join(place, "link")
+	if err := os.Symlink(data, link); err == nil { // not everybody may on Windows
+		if in, err := loads(link); err != nil || !in {
+			t.Errorf("through a link: %v, in its place: %v", err, in)
+		}
+	}
+
+	// The original is gone: what was the copy is the node now. Until it is saved there it counts as moved.
+	if err := os.Rename(data, filepath.Join(place, "old")); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := loads(other); err != nil || in {
+		t.Fatalf("a moved folder: %v, in its place: %v", err, in)
+	}
+	if i, err = transport.LoadIdentity(other); err == nil {
+		err = i.Save(other)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err := loads(other); err != nil || !in {
+		t.Errorf("a moved folder, saved: %v, in its place: %v", err, in)
+	}
+}
+
 func TestMachineFingerprintIsSteady(t *testing.T) {
 	t.Setenv("LANJOBS_MACHINE_ID", "")
 	if a, b := transport.MachineFingerprint(), transport.MachineFingerprint(); a != b {
