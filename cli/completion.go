@@ -145,10 +145,7 @@ func (c *call) flagValues(ctx context.Context, f urfave.Flag) []string {
 	case "refuse-queue":
 		return c.liveQueues(ctx)
 	case "cluster":
-		if book, _ := c.logins(false); book != nil {
-			defer book.close()
-			return book.names()
-		}
+		return c.loggedInTo()
 	}
 	return nil
 }

@@ -75,13 +75,8 @@ func (c *call) connectHere(ctx context.Context) (*client, *task.ClusterView, err
 
 // noMachine tells a person with a login, but no node here, that this is about a machine.
 func (c *call) noMachine(err error) error {
-	book, _ := c.logins(false)
-	if _, exists := nodeHere(c.dataDir()); exists || book == nil {
-		return err
-	}
-	defer book.close()
-	names := book.names()
-	if len(names) == 0 {
+	names := c.loggedInTo()
+	if _, exists := nodeHere(c.dataDir()); exists || len(names) == 0 {
 		return err
 	}
 	return &exitError{code: exitNoNode, detail: fmt.Sprintf("no node is running on this machine, and %s is about the node here: your login to %s is no node.", c.path, andList(names)),
@@ -98,13 +93,20 @@ func (c *call) reach(ctx context.Context, cl *client) (*client, *task.ClusterVie
 
 func (c *call) otherCluster(name string) error {
 	e := &exitError{code: exitNotFound, detail: fmt.Sprintf("the node here belongs to %s, not to %q.", clusterName(name), c.opt.cluster)}
-	if book, _ := c.logins(false); book != nil {
-		defer book.close()
-		if names := book.names(); len(names) > 0 {
-			e.hint = "You are logged in to: " + strings.Join(names, ", ")
-		}
+	if names := c.loggedInTo(); len(names) > 0 {
+		e.hint = "You are logged in to: " + strings.Join(names, ", ")
 	}
 	return e
+}
+
+// loggedInTo names this person's logins.
+func (c *call) loggedInTo() []string {
+	book, _ := c.logins(false)
+	if book == nil {
+		return nil
+	}
+	defer book.close()
+	return book.names()
 }
 
 // ask is connect for commands that only need the client: they ask for the status only if --cluster wants it checked.
@@ -144,11 +146,8 @@ func (c *call) explainDoor(err error) error {
 func (c *call) noSuchLogin(err error) error {
 	e := &exitError{code: exitNoNode, detail: fmt.Sprintf("no node is running on this machine, and you have no login called %q.", c.opt.cluster), cause: err,
 		hint: "Log in: lanjobs login MACHINE"}
-	if book, _ := c.logins(false); book != nil {
-		defer book.close()
-		if names := book.names(); len(names) > 0 {
-			e.hint = "You are logged in to: " + strings.Join(names, ", ")
-		}
+	if names := c.loggedInTo(); len(names) > 0 {
+		e.hint = "You are logged in to: " + strings.Join(names, ", ")
 	}
 	return e
 }

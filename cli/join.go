@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,17 +102,13 @@ func runJoin(ctx context.Context, c *call) error {
 	return nil
 }
 
-// peerAddress adds the usual port.
+// peerAddress is HOST:PORT of an operand.
 func peerAddress(path, s string) (string, error) {
-	if host, port, err := net.SplitHostPort(s); err == nil && host != "" {
-		if n, err := strconv.Atoi(port); err == nil && n > 0 && n < 1<<16 {
-			return s, nil
-		}
-	}
-	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); strings.Contains(s, "/") || err != nil && strings.Contains(s, ":") {
+	_, addr, err := transport.PeerAddr(s)
+	if err != nil {
 		return "", usage(path, "%q: write a host name or an address, with :PORT if it is not %s.", s, defaultPort)
 	}
-	return net.JoinHostPort(strings.Trim(s, "[]"), defaultPort), nil
+	return addr, nil
 }
 
 // readToken takes the token from where it is.

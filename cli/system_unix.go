@@ -5,7 +5,6 @@ package cli
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
 	"syscall"
@@ -13,17 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchDetached starts a program in a session of its own, so that neither Ctrl-C nor the end of this terminal reaches it.
-func launchDetached(exe string, args []string, logFile string) (<-chan error, error) {
-	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	cmd := exec.Command(exe, args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return begin(cmd)
+// detached gives a program a session of its own, so that neither Ctrl-C nor the end of this terminal reaches it.
+func detached() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true}
 }
 
 // ownerOf names the user that a folder belongs to.

@@ -5,23 +5,14 @@ package cli
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/windows"
 )
 
-// launchDetached starts a program without a console, so that neither Ctrl-C nor the end of this window reaches it.
-func launchDetached(exe string, args []string, logFile string) (<-chan error, error) {
-	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	cmd := exec.Command(exe, args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
-	return begin(cmd)
+// detached gives a program no console, so that neither Ctrl-C nor the end of this window reaches it.
+func detached() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS | windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
 // ownerOf is not looked up here: the folder's access list says more than one name could.

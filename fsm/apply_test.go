@@ -7,7 +7,7 @@ import (
 	"lanjobs/task"
 )
 
-// bench is a small cluster for tests: a state and the index of its next entry.
+// ledger is a state and the index of its newest entry.
 type ledger struct {
 	t *testing.T
 	s *State
@@ -15,6 +15,16 @@ type ledger struct {
 }
 
 func newLedger(t *testing.T) *ledger { return &ledger{t: t, s: New()} }
+
+// ready calls f for each job that has something to grant and whose queue has room, until f gives false.
+func (l *ledger) ready(f func(*Job) bool) {
+	l.s.EachReady(func(j *Job) Next {
+		if f(j) {
+			return NextJob
+		}
+		return NextNone
+	})
+}
 
 // do applies commands as one batch after elapsed and checks the laws.
 func (l *ledger) do(elapsed task.Millis, cs ...Command) ([]Result, []task.Event) {

@@ -99,15 +99,16 @@ func (c *cow[T]) each(f func(int, *T) bool) {
 	}
 }
 
-// eachBack is each from the last record to the first.
-func (c *cow[T]) eachBack(f func(int, *T) bool) {
-	for k := len(c.pages) - 1; k >= 0; k-- {
+// eachBack is each from the record before end to the first.
+func (c *cow[T]) eachBack(end int, f func(int, *T) bool) {
+	end = min(end, c.n)
+	for k := min(len(c.pages), (end+pageSize-1)/pageSize-c.first) - 1; k >= 0; k-- {
 		p := c.pages[k]
 		if p == nil {
 			continue
 		}
 		start := (c.first + k) * pageSize
-		for i := min(pageSize, c.n-start) - 1; i >= 0; i-- {
+		for i := min(pageSize, end-start) - 1; i >= 0; i-- {
 			if !f(start+i, &p.recs[i]) {
 				return
 			}

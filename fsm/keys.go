@@ -40,9 +40,6 @@ func (s *State) KeyProof(key string) *KeyProof {
 	return nil
 }
 
-// KeyProofs is the number of proofs kept.
-func (s *State) KeyProofs() int { return len(s.keyAt) }
-
 // ShardKey is a shard's key with its variables put in, "" if the stage has none.
 func (j *Job) ShardKey(stage, shard int) string {
 	st := &j.Spec.Stages[stage]

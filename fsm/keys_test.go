@@ -67,7 +67,7 @@ func TestProofOfAKeyOutlivesItsJobAndNotItsWindow(t *testing.T) {
 		t.Fatal(l.s.Job("j2").State)
 	}
 	l.s.ApplyBatch(9, &Batch{Idle: task.Hour - requestWindow})
-	if l.s.KeyProof("k") != nil || l.s.KeyProofs() != 0 || l.s.keys.n != 1 {
+	if l.s.KeyProof("k") != nil || len(l.s.keyAt) != 0 || l.s.keys.n != 1 {
 		t.Fatal("the proof counts beyond its window")
 	}
 	l.ok(0, keyed("j3", "k", 1))

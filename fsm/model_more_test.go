@@ -490,8 +490,8 @@ func (m *model) compareMore(s *State) error {
 	if err := m.compareCare(s); err != nil {
 		return err
 	}
-	if len(s.schedules) != len(m.schedules) || len(s.queues) != len(m.queues) || s.KeyProofs() != len(m.keys) {
-		return fmt.Errorf("%d schedules, %d queues, %d keys, model %d, %d, %d", len(s.schedules), len(s.queues), s.KeyProofs(), len(m.schedules), len(m.queues), len(m.keys))
+	if len(s.schedules) != len(m.schedules) || len(s.queues) != len(m.queues) || len(s.keyAt) != len(m.keys) {
+		return fmt.Errorf("%d schedules, %d queues, %d keys, model %d, %d, %d", len(s.schedules), len(s.queues), len(s.keyAt), len(m.schedules), len(m.queues), len(m.keys))
 	}
 	for name, want := range m.schedules {
 		sc := s.Schedule(name)

@@ -74,8 +74,11 @@ func (s *State) Jobs(f func(*Job) bool) {
 }
 
 // JobsNewestFirst calls f for each job from the newest on, until f gives false.
-func (s *State) JobsNewestFirst(f func(*Job) bool) {
-	s.jobs.eachBack(func(_ int, j **Job) bool { return *j == nil || f(*j) })
+func (s *State) JobsNewestFirst(f func(*Job) bool) { s.JobsBefore(s.jobs.n, f) }
+
+// JobsBefore is JobsNewestFirst for those with lower numbers than seq.
+func (s *State) JobsBefore(seq int, f func(*Job) bool) {
+	s.jobs.eachBack(seq, func(_ int, j **Job) bool { return *j == nil || f(*j) })
 }
 
 // Live is the number of jobs that are not final.

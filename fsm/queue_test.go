@@ -106,7 +106,7 @@ func TestPausedJobsAndPriorities(t *testing.T) {
 	order := func(want string) {
 		t.Helper()
 		ids := ""
-		l.s.Ready(func(j *Job) bool { ids += string(j.ID) + " "; return true })
+		l.ready(func(j *Job) bool { ids += string(j.ID) + " "; return true })
 		if ids != want {
 			t.Fatalf("%q, want %q", ids, want)
 		}

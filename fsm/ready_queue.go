@@ -71,17 +71,6 @@ func (s *State) EachReadyFrom(priority, seq int, f func(*Job) Next) {
 	}
 }
 
-// Ready calls f for each job that has something to grant and whose queue has room, in the order of EachReady, until f gives
-// false.
-func (s *State) Ready(f func(*Job) bool) {
-	s.EachReady(func(j *Job) Next {
-		if f(j) {
-			return NextJob
-		}
-		return NextNone
-	})
-}
-
 // head is what is left to visit of one queue's jobs of one priority; the first of it is a job that has something to grant.
 type head struct {
 	q    *queue

@@ -116,7 +116,7 @@ func TestTheReadyQueueIsInOrder(t *testing.T) {
 	l := newLedger(t)
 	l.ok(0, node("a", 1))
 	order := func() (ids string) {
-		l.s.Ready(func(j *Job) bool { ids += string(j.ID) + " "; return len(ids) < 200 })
+		l.ready(func(j *Job) bool { ids += string(j.ID) + " "; return len(ids) < 200 })
 		return ids
 	}
 	for i, priority := range []int{50, 100, 50, 0, 100} {
@@ -148,7 +148,7 @@ func TestTheReadyQueueIsInOrder(t *testing.T) {
 		t.Fatal(got)
 	}
 	n := 0
-	l.s.Ready(func(*Job) bool { n++; return n < 2 })
+	l.ready(func(*Job) bool { n++; return n < 2 })
 	if n != 2 {
 		t.Fatalf("%d after being told to stop at 2", n)
 	}

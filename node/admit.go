@@ -38,7 +38,7 @@ func (m *machine) pairing() api.Pairing {
 }
 
 // admitHere lets a machine in, on the leader: the token is spent and the member committed before a certificate is issued.
-func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*transport.JoinReply, error) {
+func (m *machine) admitHere(ctx context.Context, _ task.NodeID, q *transport.JoinRequest) (*transport.JoinReply, error) {
 	if q.Info.ID == "" || CleanName(q.Info.Name) != q.Info.Name {
 		return nil, task.NewProblem(task.ErrInvalid, fmt.Sprintf("node name %q: use a-z, 0-9 and -", q.Info.Name), "")
 	}
@@ -55,10 +55,7 @@ func (m *machine) admitHere(ctx context.Context, q transport.JoinRequest) (*tran
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.core.Propose(ctx, &fsm.AdmitNode{TokenHash: transport.HashSecret(q.TokenSecret), Node: q.Info.ID, Name: q.Info.Name, Worker: !q.Info.Voter, Key: key})
-	if err == nil && r.Err != nil {
-		err = r.Err
-	}
+	err = m.core.commit(ctx, &fsm.AdmitNode{TokenHash: transport.HashSecret(q.TokenSecret), Node: q.Info.ID, Name: q.Info.Name, Worker: !q.Info.Voter, Key: key})
 	if err != nil {
 		return nil, err
 	}

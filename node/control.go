@@ -47,7 +47,7 @@ func (c *control) find(ctx context.Context) (leader task.NodeID, removed error) 
 			continue
 		}
 		var reply transport.WhoReply
-		ask, cancel := context.WithTimeout(ctx, whoTimeout)
+		ask, cancel := transport.WithTimeout(ctx, c.clock, whoTimeout)
 		err := c.caller.Call(ask, member, transport.MethodWho, &transport.WhoRequest{}, &reply)
 		cancel()
 		if err == nil && reply.Leader != "" {

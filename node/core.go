@@ -70,6 +70,7 @@ type Core struct {
 	control *control
 	kick    chan struct{} // seats: look again now
 	asleep  atomic.Bool   // from Sleep to Woke
+	silent  atomic.Int64  // see Silence
 	leaving atomic.Bool   // this node gives its own seat away: others are left alone meanwhile
 }
 
@@ -78,6 +79,7 @@ var _ transport.Handler = (*Core)(nil)
 // NewCore builds a core; nothing leads or works before Run. Close undoes it.
 func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
+	c.silent.Store(int64(p.Clock.Awake()))
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
 	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller, Begin: p.Begin})
 	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out, crashes: p.Crashes}
@@ -123,25 +125,6 @@ func (c *Core) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// watchLeader lets the worker hear of each new leader as soon as this node's Raft does.
-func (c *Core) watchLeader(ctx context.Context) error {
-	news := make(chan raft.Observation, 1) // one is enough: the worker looks for itself
-	o := raft.NewObserver(news, false, func(o *raft.Observation) bool {
-		l, ok := o.Data.(raft.LeaderObservation)
-		return ok && l.LeaderID != ""
-	})
-	c.raft.RegisterObserver(o)
-	defer c.raft.DeregisterObserver(o)
-	for {
-		select {
-		case <-news:
-			c.worker.LeaderFound()
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // leadTerms leads one term after the other. The barrier has been passed before a term is handed over.

@@ -66,11 +66,7 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		transport.MethodProbe, transport.MethodDoctor, transport.MethodWake, transport.MethodHistory:
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodDigest:
-		var q transport.DigestRequest
-		if err := transport.Decode(body, &q); err != nil {
-			return nil, err
-		}
-		return c.serveDigest(ctx, &q), nil
+		return transport.Answer(ctx, c, from, body, (*Core).serveDigest)
 	case transport.MethodRegister:
 		defer c.lookAtSeats()
 	}
@@ -123,6 +119,15 @@ func (c *Core) Changed() <-chan struct{} { return c.ledger.Changed() }
 // Propose commits a command if this node leads; see leader.Leader.
 func (c *Core) Propose(ctx context.Context, cmd fsm.Command) (fsm.Result, error) {
 	return c.leader.Propose(ctx, cmd)
+}
+
+// commit is Propose for whom a refusal is an error.
+func (c *Core) commit(ctx context.Context, cmd fsm.Command) error {
+	r, err := c.leader.Propose(ctx, cmd)
+	if err == nil && r.Err != nil {
+		err = r.Err
+	}
+	return err
 }
 
 // Worker is this node's worker.

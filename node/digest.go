@@ -92,23 +92,23 @@ func (c *Core) digestSoon(ctx context.Context) (digest string, index uint64) {
 }
 
 // serveDigest answers MethodDigest.
-func (c *Core) serveDigest(ctx context.Context, q *transport.DigestRequest) *transport.DigestReply {
+func (c *Core) serveDigest(ctx context.Context, _ task.NodeID, q *transport.DigestRequest) (*transport.DigestReply, error) {
 	if q.Digest != "" {
 		if own, index := c.ledger.digests.last(); index == q.Index && c.parts.Diverged != nil {
 			c.parts.Diverged(index, own != q.Digest)
 		}
-		return &transport.DigestReply{}
+		return &transport.DigestReply{}, nil
 	}
 	c.ledger.digests.want(q.Index)
 	var applied uint64
 	c.ledger.Read(func(s *fsm.State) { applied = s.Index })
 	if applied >= q.Index {
-		return &transport.DigestReply{} // too late for this one
+		return &transport.DigestReply{}, nil // too late for this one
 	}
 	ctx, cancel := transport.WithTimeout(ctx, c.parts.Clock, digestTimeout)
 	defer cancel()
 	digest, index := c.digestSoon(ctx)
-	return &transport.DigestReply{Digest: digest, Index: index}
+	return &transport.DigestReply{Digest: digest, Index: index}, nil
 }
 
 // compareDigests compares while this node leads.

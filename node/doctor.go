@@ -169,11 +169,11 @@ func (m *machine) lookAtPeer(ctx context.Context, id task.NodeID) doctor.Peer {
 	return peer
 }
 
-// serveProbe calls a member back, at every address that this one has of it.
-func (m *machine) serveProbe(ctx context.Context, from task.NodeID) *transport.ProbeReply {
+// probeHere answers MethodProbe: it calls a member back, at every address that this one has of it.
+func (m *machine) probeHere(ctx context.Context, from task.NodeID, _ *transport.ProbeRequest) (*transport.ProbeReply, error) {
 	r := &transport.ProbeReply{}
 	if m.wire == nil {
-		return r
+		return r, nil
 	}
 	for _, a := range m.wire.dialer.Probe(ctx, from) {
 		p := transport.ProbedAddr{Addr: a.Addr}
@@ -183,7 +183,7 @@ func (m *machine) serveProbe(ctx context.Context, from task.NodeID) *transport.P
 		r.TCP = append(r.TCP, p)
 	}
 	r.Sent, r.Got = m.wire.gossip.Echo(ctx, from, echoes)
-	return r
+	return r, nil
 }
 
 // plainNetError leaves out what a person has read already: the address.

@@ -242,7 +242,7 @@ func goOver(cfg Config, over *errOver) error {
 }
 
 // historyHere answers MethodHistory.
-func (m *machine) historyHere(from task.NodeID) (*transport.HistoryReply, error) {
+func (m *machine) historyHere(_ context.Context, from task.NodeID, _ *transport.HistoryRequest) (*transport.HistoryReply, error) {
 	core, begun := m.built.Load(), false
 	r := &transport.HistoryReply{Cluster: m.identity.Cluster, Leader: core.LeaderID()}
 	r.LastTerm, r.LastIndex = core.Newest()

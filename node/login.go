@@ -20,7 +20,7 @@ func (m *machine) login(ctx context.Context, q transport.LoginRequest) (transpor
 }
 
 // loginHere lets a client in, on the leader: the token is spent and the client committed before a certificate is issued (R46).
-func (m *machine) loginHere(ctx context.Context, q transport.LoginRequest) (*transport.LoginReply, error) {
+func (m *machine) loginHere(ctx context.Context, _ task.NodeID, q *transport.LoginRequest) (*transport.LoginReply, error) {
 	role, known := m.tokenRole(q.TokenSecret)
 	if known && role == "" {
 		return nil, task.NewProblem(task.ErrNotAllowed, "this token lets machines in, not people.", "For a login, on a member: lanjobs token create --role operator")
@@ -34,10 +34,7 @@ func (m *machine) loginHere(ctx context.Context, q transport.LoginRequest) (*tra
 		return nil, err
 	}
 	id := transport.ClientIDOf(key)
-	r, err := m.core.Propose(ctx, &fsm.AdmitClient{TokenHash: transport.HashSecret(q.TokenSecret), ID: id, Name: q.Name, Key: key})
-	if err == nil && r.Err != nil {
-		err = r.Err
-	}
+	err = m.core.commit(ctx, &fsm.AdmitClient{TokenHash: transport.HashSecret(q.TokenSecret), ID: id, Name: q.Name, Key: key})
 	if err != nil {
 		return nil, err
 	}

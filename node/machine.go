@@ -42,7 +42,6 @@ type machine struct {
 	limits      atomic.Pointer[string] // what the runner says of them, once it is open
 	pairs       *pairDesk
 	api         *api.API
-	standing    *standing
 	socket      socketDoor
 	trouble     trouble
 	heard       heardHistories
@@ -54,7 +53,7 @@ type machine struct {
 
 	ready    chan struct{} // closed once clients are answered
 	once     sync.Once     // the first of init and leave counts
-	restart  chan struct{} // closed by init: build anew
+	restart  chan struct{} // closed by init, a recovery, a later history: build anew
 	departed chan struct{} // closed by leave
 	stopped  chan struct{} // closed by stop
 	left     atomic.Bool

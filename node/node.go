@@ -11,7 +11,7 @@ import (
 	"lanjobs/task"
 )
 
-// errRestart: the node must be built anew on the same data folder, because it has become a member of a cluster.
+// errRestart: the node must be built anew on the same data folder: it has become a member of a cluster, or goes on in another history.
 var errRestart = errors.New("restart")
 
 // Node is a running node. It may be built anew while it lives; running tasks do not notice, since the guard has them.

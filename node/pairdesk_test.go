@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -42,7 +43,7 @@ func TestPairingLetsIn(t *testing.T) {
 		if err != nil || !token.Matches(l.ca.Fingerprint()) || g.By != "anna@mini-1" || g.Cluster != "home" {
 			t.Errorf("grant %+v, %v", g, err)
 		}
-		if len(l.tokens) != 1 || !transport.SecretMatches(token.Secret, l.tokens[0].Hash) || l.tokens[0].Uses != 1 || !l.tokens[0].Worker || l.tokens[0].TTL != task.MillisOf(pairTokenTTL) {
+		if len(l.tokens) != 1 || !bytes.Equal(transport.HashSecret(token.Secret), l.tokens[0].Hash) || l.tokens[0].Uses != 1 || !l.tokens[0].Worker || l.tokens[0].TTL != task.MillisOf(pairTokenTTL) {
 			t.Errorf("tokens %+v", l.tokens)
 		}
 		if w := l.desk.Waiting(); len(w) != 0 {

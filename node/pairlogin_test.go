@@ -42,7 +42,7 @@ func (l *pairLab) admit(_ context.Context, q transport.LoginRequest) (r transpor
 		return r, err
 	}
 	for _, t := range l.tokens {
-		if transport.SecretMatches(q.TokenSecret, t.Hash) && t.Role != "" && (q.Role == "" || q.Role == string(t.Role)) {
+		if bytes.Equal(transport.HashSecret(q.TokenSecret), t.Hash) && t.Role != "" && (q.Role == "" || q.Role == string(t.Role)) {
 			r = transport.LoginReply{ID: transport.ClientIDOf(key), Role: string(t.Role), ClusterID: l.info.ID, ClusterName: l.info.Name, CACert: l.info.CACert}
 			r.Cert, err = l.ca.IssueClient(q.CSR, r.ID)
 			return r, err

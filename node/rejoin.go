@@ -140,7 +140,7 @@ func askRejoin(ctx context.Context, old *transport.Identity, book *transport.Boo
 
 // rejoinHere admits a member that lost its log under a new id, on the leader, and lets the old id go. from is proven; nobody
 // can speak for another node.
-func (m *machine) rejoinHere(ctx context.Context, from task.NodeID, q transport.RejoinRequest) (*transport.JoinReply, error) {
+func (m *machine) rejoinHere(ctx context.Context, from task.NodeID, q *transport.RejoinRequest) (*transport.JoinReply, error) {
 	name, worker, err := "", false, error(nil)
 	m.core.Read(func(s *fsm.State) {
 		n := s.Node(from)
@@ -165,11 +165,7 @@ func (m *machine) rejoinHere(ctx context.Context, from task.NodeID, q transport.
 		&fsm.AdmitNode{Node: q.Info.ID, Name: name, Worker: worker, Key: key},
 		&fsm.SetNode{Node: from, Action: fsm.NodeLeave, By: "node " + name, Reason: "its log was lost (" + q.Why + "); it goes on as " + string(q.Info.ID)},
 	} {
-		r, err := m.core.Propose(ctx, c)
-		if err == nil && r.Err != nil {
-			err = r.Err
-		}
-		if err != nil {
+		if err := m.core.commit(ctx, c); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func (c *Core) pingAll(ctx context.Context, seats map[task.NodeID]*seat) {
 			continue
 		}
 		pings.Go(func() {
-			ask, cancel := context.WithTimeout(ctx, seatsPing)
+			ask, cancel := transport.WithTimeout(ctx, c.parts.Clock, seatsPing)
 			defer cancel()
 			var r transport.PingReply
 			if err := c.parts.Caller.Call(ask, s.ID, transport.MethodPing, &transport.PingRequest{}, &r); err == nil {
@@ -146,13 +146,13 @@ func (c *Core) PrepareLeave(ctx context.Context) error {
 		return nil
 	}
 	if voters == 0 {
-		spare := slices.IndexFunc(seats, seat.spare)
-		if spare < 0 {
+		next := slices.IndexFunc(seats, seat.promotable)
+		if next < 0 {
 			c.leaving.Store(false)
 			return task.NewProblem(task.ErrConflict, "this machine has the only vote, and no other machine is up to date to take it",
 				"Wake another one and wait until lanjobs status shows it ready. To end the cluster with this machine: lanjobs leave --force")
 		}
-		if err := c.takeStep(ctx, seatChange{seatPromote, seats[spare].ID}); err != nil {
+		if err := c.takeStep(ctx, seatChange{seatPromote, seats[next].ID}); err != nil {
 			c.leaving.Store(false)
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"lanjobs/task"
 	"lanjobs/task/runner"
 	"lanjobs/transport"
 )
@@ -95,7 +96,7 @@ func (m *machine) renewPlace() {
 }
 
 // wakeHere answers MethodWake.
-func (m *machine) wakeHere(q *transport.WakeRequest) (*transport.WakeReply, error) {
+func (m *machine) wakeHere(_ context.Context, _ task.NodeID, q *transport.WakeRequest) (*transport.WakeReply, error) {
 	table, err := transport.SystemInterfaces()
 	if err != nil {
 		return nil, err

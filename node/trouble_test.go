@@ -169,11 +169,11 @@ func TestWhoMayComeBackAsANewMember(t *testing.T) {
 	m := bareMachine(t, &fsm.InitCluster{ID: "c", Name: "home"}, &fsm.AdmitNode{Node: "in", Name: "in"}, &fsm.AdmitNode{Node: "out", Name: "out"},
 		&fsm.SetNode{Node: "out", Action: fsm.NodeRemove})
 	for _, c := range []struct{ from, id task.NodeID }{{"out", "new"}, {"stranger", "new"}, {"in", "in"}, {"in", "out"}} {
-		if _, err := m.rejoinHere(t.Context(), c.from, transport.RejoinRequest{Info: task.NodeInfo{ID: c.id}}); err == nil || errors.Is(err, task.ErrInvalid) {
+		if _, err := m.rejoinHere(t.Context(), c.from, &transport.RejoinRequest{Info: task.NodeInfo{ID: c.id}}); err == nil || errors.Is(err, task.ErrInvalid) {
 			t.Errorf("%s may be %s: %v", c.from, c.id, err)
 		}
 	}
-	if _, err := m.rejoinHere(t.Context(), "in", transport.RejoinRequest{Info: task.NodeInfo{ID: "new"}, CSR: "none"}); !errors.Is(err, task.ErrInvalid) {
+	if _, err := m.rejoinHere(t.Context(), "in", &transport.RejoinRequest{Info: task.NodeInfo{ID: "new"}, CSR: "none"}); !errors.Is(err, task.ErrInvalid) {
 		t.Errorf("without a key: %v", err)
 	}
 }

@@ -80,20 +80,20 @@ func (m *machine) askTwin(ctx context.Context, addr string) (transport.TwinReply
 	return reply, err == nil && reply.Same
 }
 
-// serveTwin answers MethodTwin.
-func (m *machine) serveTwin(from task.NodeID, q transport.TwinRequest) *transport.TwinReply {
+// twinHere answers MethodTwin.
+func (m *machine) twinHere(_ context.Context, from task.NodeID, q *transport.TwinRequest) (*transport.TwinReply, error) {
 	if from != m.identity.NodeID {
 		reply := &transport.TwinReply{}
 		if m.wire != nil && m.wire.gossip.Alive(from) {
 			reply.Addrs = m.wire.book.Lookup(from)
 		}
-		return reply
+		return reply, nil
 	}
 	out := m.trouble.problem() != nil
 	if !out {
 		m.tellCopy(strings.Join(q.Addrs, ", "))
 	}
-	return &transport.TwinReply{Same: true, Out: out}
+	return &transport.TwinReply{Same: true, Out: out}, nil
 }
 
 // tellCopy tells the owner of this machine, which was there first, of a copy.

@@ -103,7 +103,7 @@ func chooseVoters(seats []seat) []seat {
 		if s.Member || s.Reached {
 			machines++
 		}
-		if s.Member && (s.Voter || s.spare()) {
+		if s.Member && (s.Voter || s.promotable()) {
 			fit = append(fit, s)
 		}
 	}
@@ -141,8 +141,8 @@ func (s seat) worth() float64 {
 // gone tells whether a voter has been away for so long that a stand-by should take its seat.
 func (s seat) gone() bool { return !s.Self && !s.Reached && s.AwayMs >= longAway }
 
-// spare tells whether a stand-by could become a voter now.
-func (s seat) spare() bool { return s.Member && !s.Voter && s.May && s.Reached && s.CaughtUp }
+// promotable tells whether a stand-by could become a voter now.
+func (s seat) promotable() bool { return s.Member && !s.Voter && s.May && s.Reached && s.CaughtUp }
 
 // addSeat gives a stand-by's place to a machine that answers and has none.
 func addSeat(seats []seat) seatChange {

@@ -27,7 +27,6 @@ func (m *machine) watchPlace(ctx context.Context) error {
 			return nil
 		case <-m.clock.After(wakeCheck):
 		}
-		m.standing.Standing()
 		now, gone := slept(), m.addressGone()
 		gap := now - before
 		m.watchCopies(ctx)

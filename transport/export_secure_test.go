@@ -56,7 +56,6 @@ var (
 	WriteVerdict  = writeVerdict
 	ReadVerdict   = readVerdict
 	UnreachedText = unreachedText
-	PeerAddr      = peerAddr
 )
 
 // NewClient makes an access that an authority has signed.

@@ -2,9 +2,6 @@ package transport
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 
 	"lanjobs/task"
@@ -41,37 +38,12 @@ type Member struct {
 // its certificate, or passes the request on to the leader. remoteAddr is where the request came from. Errors go to the joining
 // machine, so they must not tell a stranger more than it may know.
 func JoinHandler(admit func(ctx context.Context, r JoinRequest, remoteAddr string) (JoinReply, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := readJoin(w, r)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		reply, err := admit(r.Context(), request, r.RemoteAddr)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reply)
-	})
+	return answering(openPost[JoinRequest]{"joining", "not a join request: ", maxJoinBytes, (*JoinRequest).check}, admit)
 }
 
-func readJoin(w http.ResponseWriter, r *http.Request) (JoinRequest, error) {
-	var request JoinRequest
-	if r.Method != http.MethodPost {
-		return request, task.NewProblem(task.ErrInvalid, "joining is a POST.", "")
+func (r *JoinRequest) check() error {
+	if r.TokenSecret == "" { // must never meet an empty hash somewhere (C47)
+		return task.NewProblem(task.ErrNotAllowed, "a join token is needed.", "On a member: lanjobs token create")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJoinBytes))
-	if err == nil {
-		err = json.Unmarshal(body, &request)
-	}
-	switch {
-	case err != nil:
-		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("not a join request: %v", err), "")
-	case request.TokenSecret == "":
-		// An empty secret must never meet an empty hash somewhere (C47).
-		return request, task.NewProblem(task.ErrNotAllowed, "a join token is needed.", "On a member: lanjobs token create")
-	}
-	return request, nil
+	return nil
 }

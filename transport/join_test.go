@@ -38,7 +38,7 @@ func (r *reception) admit(_ context.Context, q transport.JoinRequest, remote str
 	if host, _, err := net.SplitHostPort(remote); err != nil || host != "127.0.0.1" {
 		return transport.JoinReply{}, errors.New("came from " + remote)
 	}
-	if !transport.SecretMatches(q.TokenSecret, transport.HashSecret(r.token.Secret)) {
+	if !bytes.Equal(transport.HashSecret(q.TokenSecret), transport.HashSecret(r.token.Secret)) {
 		return transport.JoinReply{}, task.NewProblem(task.ErrNotAllowed, "this token ended at 14:02 (tokens last 1h, 1 use).", "On a member: lanjobs token create")
 	}
 	cert, err := r.lan.ca.Issue(q.CSR, q.Info.ID)
@@ -266,7 +266,7 @@ func TestPeerIsReadAsTyped(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", peer, addr, err, want)
 		}
 	}
-	for _, peer := range []string{"", ":7420", "mini-1:", "mini-1:x", "mini-1:0", "mini-1:70000", "https://mini-1", "a b", "a@b"} {
+	for _, peer := range []string{"", ":7420", "mini-1:", "mini-1:x", "mini-1:0", "mini-1:70000", "https://mini-1", "a b", "a@b", "a:b:c", "fd00::x", "[a:b]:80"} {
 		if _, addr, err := transport.PeerAddr(peer); !errors.Is(err, task.ErrInvalid) {
 			t.Errorf("%q: %s, %v", peer, addr, err)
 		}

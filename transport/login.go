@@ -2,11 +2,8 @@ package transport
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -39,40 +36,18 @@ type LoginReply struct {
 
 // LoginHandler answers POST /v1/login. admit decides, like that of JoinHandler.
 func LoginHandler(admit func(ctx context.Context, r LoginRequest) (LoginReply, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := readLogin(w, r)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		reply, err := admit(r.Context(), request)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reply)
-	})
+	return answering(openPost[LoginRequest]{"logging in", "not a login request: ", maxJoinBytes, (*LoginRequest).check},
+		func(ctx context.Context, r LoginRequest, _ string) (LoginReply, error) { return admit(ctx, r) })
 }
 
-func readLogin(w http.ResponseWriter, r *http.Request) (LoginRequest, error) {
-	var request LoginRequest
-	if r.Method != http.MethodPost {
-		return request, task.NewProblem(task.ErrInvalid, "logging in is a POST.", "")
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJoinBytes))
-	if err == nil {
-		err = json.Unmarshal(body, &request)
-	}
+func (r *LoginRequest) check() error {
 	switch {
-	case err != nil:
-		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("not a login request: %v", err), "")
-	case request.TokenSecret == "": // must never meet an empty hash somewhere (C47)
-		return request, task.NewProblem(task.ErrNotAllowed, "a login token is needed.", "On a member: lanjobs token create --role operator")
-	case request.Name == "" || len(request.Name) > MaxClientName || strings.ContainsFunc(request.Name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("a client's name has 1 to %d characters and no spaces", MaxClientName), "")
+	case r.TokenSecret == "": // must never meet an empty hash somewhere (C47)
+		return task.NewProblem(task.ErrNotAllowed, "a login token is needed.", "On a member: lanjobs token create --role operator")
+	case r.Name == "" || len(r.Name) > MaxClientName || strings.ContainsFunc(r.Name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("a client's name has 1 to %d characters and no spaces", MaxClientName), "")
 	}
-	return request, nil
+	return nil
 }
 
 // LoginConfig is what Login is told.
@@ -92,27 +67,21 @@ func Login(ctx context.Context, cfg LoginConfig) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, addr, err := peerAddr(cfg.Peer)
-	if err != nil {
-		return nil, err
-	}
 	access, csr, err := newAccess(cfg.Name)
 	if err != nil {
 		return nil, err
 	}
-	return cfg.login(ctx, token, host, addr, access, csr)
+	return cfg.login(ctx, token, access, csr)
 }
 
 // login has a member certify a key; access gets what it answers.
-func (cfg LoginConfig) login(ctx context.Context, token JoinToken, host, addr string, access *Access, csr string) (*Access, error) {
-	join := cfg.dial()
-	conn, err := join.reach(ctx, host, addr, func(chain []*x509.Certificate) error { return pinned(chain, token, host) })
+func (cfg LoginConfig) login(ctx context.Context, token JoinToken, access *Access, csr string) (*Access, error) {
+	v, err := cfg.asJoin().visit()
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
 	reply := &LoginReply{}
-	if err := join.ask(ctx, conn, addr, pathLogin, LoginRequest{TokenSecret: token.Secret, CSR: csr, Name: cfg.Name, Role: cfg.Role}, reply); err != nil {
+	if err := v.askByToken(ctx, token, pathLogin, LoginRequest{TokenSecret: token.Secret, CSR: csr, Name: cfg.Name, Role: cfg.Role}, reply); err != nil {
 		return nil, err
 	}
 	f, err := (ClusterInfo{CACert: reply.CACert}).Fingerprint()
@@ -120,7 +89,7 @@ func (cfg LoginConfig) login(ctx context.Context, token JoinToken, host, addr st
 		err = errors.New("another authority")
 	}
 	if err == nil {
-		err = access.adopt(reply, addr)
+		err = access.adopt(reply, v.addr)
 	}
 	if err != nil {
 		return nil, &task.Problem{Code: "internal", Detail: fmt.Sprintf("%s gave access, but its answer is not usable: %v.", cfg.Peer, err)}
@@ -128,7 +97,7 @@ func (cfg LoginConfig) login(ctx context.Context, token JoinToken, host, addr st
 	return access, nil
 }
 
-// dial is how it connects, as whoever joins.
-func (cfg LoginConfig) dial() JoinConfig {
+// asJoin is how it connects: like whoever joins.
+func (cfg LoginConfig) asJoin() JoinConfig {
 	return JoinConfig{Peer: cfg.Peer, Net: cfg.Net, HasRoute: cfg.HasRoute, Clock: cfg.Clock}
 }

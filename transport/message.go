@@ -77,8 +77,6 @@ type Renewal struct {
 type ReportRequest struct {
 	Incarnation uint64
 	Reports     Reports
-	// Want asks for that many assignments in the reply to the next poll: the slots these reports free.
-	Want int
 }
 
 // ReportReply answers each report after commit: "" accepted (also when repeated), else the code of a task.Problem.
@@ -228,7 +226,6 @@ type WhoRequest struct{}
 // WhoReply answers it by what the member knows; "" = nobody.
 type WhoReply struct {
 	Leader task.NodeID
-	Term   uint64
 }
 
 // PingRequest asks how far a member's log is.

@@ -3,9 +3,7 @@ package transport
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -200,49 +198,21 @@ func (r *PairRequest) ReadClaim() (PairClaim, error) {
 // check refuses what is no request to pair, before it costs anything.
 func (r *PairRequest) check() error {
 	if len(r.ID) < 16 || len(r.ID) > 64 || len(r.Share) != pake.ShareBytes && !r.GiveUp || r.Round < 0 {
-		return errors.New("no id or no share")
+		return task.NewProblem(task.ErrInvalid, noPairRequest+"no id or no share", "")
 	}
 	return nil
 }
 
 // PairHandler answers POST /v1/pair. ask passes a request on to the leader; remoteAddr is where it came from.
 func PairHandler(ask func(ctx context.Context, r PairRequest, remoteAddr string) (PairReply, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := readPair(w, r)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			host = r.RemoteAddr
-		}
-		reply, err := ask(r.Context(), request, host)
-		if err != nil {
-			WriteProblem(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reply)
-	})
-}
-
-func readPair(w http.ResponseWriter, r *http.Request) (PairRequest, error) {
-	var request PairRequest
-	if r.Method != http.MethodPost {
-		return request, task.NewProblem(task.ErrInvalid, "pairing is a POST.", "")
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPairBytes))
-	if err == nil {
-		err = json.Unmarshal(body, &request)
-	}
-	if err == nil {
-		err = request.check()
-	}
-	if err != nil {
-		return request, task.NewProblem(task.ErrInvalid, fmt.Sprintf("%s%v", noPairRequest, err), "")
-	}
-	return request, nil
+	return answering(openPost[PairRequest]{"pairing", noPairRequest, maxPairBytes, (*PairRequest).check},
+		func(ctx context.Context, r PairRequest, remoteAddr string) (PairReply, error) {
+			host, _, err := net.SplitHostPort(remoteAddr)
+			if err != nil {
+				host = remoteAddr
+			}
+			return ask(ctx, r, host)
+		})
 }
 
 // maxPairBytes bounds a question; it is a few hundred bytes.

@@ -46,17 +46,17 @@ func Pair(ctx context.Context, cfg PairConfig) (*PairGrant, error) {
 
 // pair waits with a code for a machine or a person; csr has the key that is to be let in.
 func pair(ctx context.Context, cfg PairConfig, csr string, claim PairClaim) (*PairGrant, error) {
-	host, addr, err := peerAddr(cfg.Peer)
+	v, err := cfg.visit()
 	if err != nil {
 		return nil, err
 	}
-	p := &pairing{PairConfig: cfg, host: host, addr: addr, code: NewPairCode(), codes: 1, role: claim.Role}
+	p := &pairing{visit: v, show: cfg.Show, say: cfg.Say, code: NewPairCode(), codes: 1, role: claim.Role}
 	p.request.ID, p.request.CSR = randomID(), csr
 	if p.request.Claim, err = json.Marshal(claim); err != nil {
 		return nil, err
 	}
 	// The first connection is only to see the cluster's authority: the exchange begins with it.
-	conn, err := p.reach(ctx, host, addr, p.prove)
+	conn, err := p.reach(ctx, p.prove)
 	if err != nil {
 		return nil, err
 	}
@@ -77,20 +77,21 @@ func randomID() string {
 
 // pairing is one wait.
 type pairing struct {
-	PairConfig
-	host, addr string
-	role       string       // that a person asks for, "" = this is a machine
-	authority  *Fingerprint // of the first connection; all others must show the same
-	code       PairCode
-	codes      int // shown so far
-	tries      int // typed codes that this code was compared with
-	shown      bool
-	request    PairRequest
-	start      *pake.Start
-	keys       *pake.Keys // once the leader has proven to have the code
-	wrong      int        // PairReply.Wrong, as last told
-	confirmed  bool       // told
-	away       bool       // told
+	*visit
+	show      func(code PairCode, left time.Duration)
+	say       func(text string)
+	role      string       // that a person asks for, "" = this is a machine
+	authority *Fingerprint // of the first connection; all others must show the same
+	code      PairCode
+	codes     int // shown so far
+	tries     int // typed codes that this code was compared with
+	shown     bool
+	request   PairRequest
+	start     *pake.Start
+	keys      *pake.Keys // once the leader has proven to have the code
+	wrong     int        // PairReply.Wrong, as last told
+	confirmed bool       // told
+	away      bool       // told
 }
 
 // prove accepts any cluster at first, and from then on only that one.
@@ -130,7 +131,7 @@ func (p *pairing) run(ctx context.Context) (*PairGrant, error) {
 		case errors.Is(err, task.ErrNoLeader) && ctx.Err() == nil && p.shown:
 			if !p.away {
 				p.away = true
-				p.Say(fmt.Sprintf("%s does not answer now; still waiting.", p.host))
+				p.say(fmt.Sprintf("%s does not answer now; still waiting.", p.host))
 			}
 			pause = pairRetry
 		case err != nil:
@@ -161,13 +162,8 @@ func (p *pairing) pause(ctx context.Context, d time.Duration) error {
 
 // ask asks once, over a connection of its own.
 func (p *pairing) ask(ctx context.Context) (*PairReply, error) {
-	conn, err := p.reach(ctx, p.host, p.addr, p.prove)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
 	reply := &PairReply{}
-	return reply, p.JoinConfig.ask(ctx, conn, p.addr, pathPair, p.request, reply)
+	return reply, p.visit.ask(ctx, p.prove, pathPair, p.request, reply)
 }
 
 // goodBye tells the cluster that nobody waits any more; whether it hears that does not matter.

@@ -14,10 +14,10 @@ import (
 func (p *pairing) hear(reply *PairReply, left time.Duration) (*PairGrant, error) {
 	if !p.shown {
 		p.shown = true
-		p.Show(p.code, left)
+		p.show(p.code, left)
 	}
 	if reply.Wrong > p.wrong {
-		p.Say(fmt.Sprintf("A code was typed that no waiting machine has. This one's is %s; if that is what was typed, somebody may be altering the traffic.", p.code))
+		p.say(fmt.Sprintf("A code was typed that no waiting machine has. This one's is %s; if that is what was typed, somebody may be altering the traffic.", p.code))
 	}
 	p.wrong = max(p.wrong, reply.Wrong)
 	current := reply.Round == p.request.Round
@@ -27,7 +27,7 @@ func (p *pairing) hear(reply *PairReply, left time.Duration) (*PairGrant, error)
 	case reply.State == PairConfirmed && current && p.keys != nil:
 		if !p.confirmed {
 			p.confirmed = true
-			p.Say(fmt.Sprintf("The code was typed on a member of %q; a person there is asked whether to let %s in.", plainText(reply.Cluster), p.whom()))
+			p.say(fmt.Sprintf("The code was typed on a member of %q; a person there is asked whether to let %s in.", plainText(reply.Cluster), p.whom()))
 		}
 	case reply.State == PairApproved && current && p.keys != nil:
 		return p.open(reply)
@@ -52,8 +52,8 @@ func (p *pairing) meet(reply *PairReply, left time.Duration) error {
 			return task.NewProblem(task.ErrNotAllowed, "too many codes were typed that are not this machine's.", "Nothing has been changed here. Somebody may be guessing: "+p.byToken())
 		}
 		p.code, p.tries = NewPairCode(), 0
-		p.Say("Many other codes were typed meanwhile, so this machine has a new one.")
-		p.Show(p.code, left)
+		p.say("Many other codes were typed meanwhile, so this machine has a new one.")
+		p.show(p.code, left)
 	}
 	return p.nextRound()
 }

@@ -35,7 +35,7 @@ func LoginByCode(ctx context.Context, cfg CodeLogin) (*Access, error) {
 	if err := claim.Check(); err != nil {
 		return nil, err
 	}
-	g, err := pair(ctx, PairConfig{JoinConfig: cfg.dial(), Show: cfg.Show, Say: cfg.Say}, csr, claim)
+	g, err := pair(ctx, PairConfig{JoinConfig: cfg.asJoin(), Show: cfg.Show, Say: cfg.Say}, csr, claim)
 	if err != nil {
 		return nil, tooOldForLogins(err, cfg)
 	}
@@ -44,12 +44,8 @@ func LoginByCode(ctx context.Context, cfg CodeLogin) (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, addr, err := peerAddr(cfg.Peer)
-	if err != nil {
-		return nil, err
-	}
 	cfg.Role = g.Role
-	return cfg.login(ctx, token, host, addr, access, csr)
+	return cfg.login(ctx, token, access, csr)
 }
 
 // tooOldForLogins says what it means when a request that is in order here is none there: that cluster's leader misses a node in it.

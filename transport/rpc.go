@@ -47,6 +47,19 @@ type Handler interface {
 	ServeCall(ctx context.Context, from task.NodeID, method Method, body []byte) (reply any, err error)
 }
 
+// Answer decodes the request of one call and has its method answer it: the shape of all that serves calls. s is whoever serves.
+func Answer[S, Q, R any](ctx context.Context, s S, from task.NodeID, body []byte, f func(S, context.Context, task.NodeID, *Q) (*R, error)) (any, error) {
+	q := new(Q)
+	if err := Decode(body, q); err != nil {
+		return nil, task.NewProblem(task.ErrInvalid, "call cannot be read: "+err.Error(), "")
+	}
+	r, err := f(s, ctx, from, q)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // HandlerFunc is a Handler of one function.
 type HandlerFunc func(ctx context.Context, from task.NodeID, method Method, body []byte) (any, error)
 

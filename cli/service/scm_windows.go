@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,24 +38,25 @@ func commandLine(spec Spec) string {
 // Unit is Manager.
 func (scm) Unit(spec Spec) (place, text string) {
 	return Name, fmt.Sprintf("service:  %s (%s)\nprogram:  %s\naccount:  %s\nstart:    automatic\nfailure:  restart after 2 s\n",
-		Name, Mark, commandLine(spec), orElse(spec.User, "LocalSystem"))
+		Name, Mark, commandLine(spec), cmp.Or(spec.User, "LocalSystem"))
 }
 
-// open gives the service, nil if there is none.
-func open() (*mgr.Mgr, *mgr.Service, error) {
+// opened gives f the service, if there is one.
+func opened(f func(*mgr.Service) error) (there bool, err error) {
 	m, err := mgr.Connect()
 	if err != nil {
-		return nil, nil, err
+		return false, err
 	}
+	defer m.Disconnect()
 	s, err := m.OpenService(Name)
 	if errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST) {
-		return m, nil, nil
+		return false, nil
 	}
 	if err != nil {
-		m.Disconnect()
-		return nil, nil, err
+		return false, err
 	}
-	return m, s, nil
+	defer s.Close()
+	return true, f(s)
 }
 
 // Install is Manager.
@@ -88,46 +90,32 @@ func (c scm) Uninstall(ctx context.Context) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	m, s, err := open()
-	if err != nil {
-		return err
-	}
-	defer m.Disconnect()
-	if s == nil {
-		return nil
-	}
-	defer s.Close()
-	return s.Delete()
+	_, err := opened((*mgr.Service).Delete)
+	return err
 }
 
 // Start is Manager.
 func (scm) Start(context.Context) error {
-	m, s, err := open()
-	if err != nil {
-		return err
-	}
-	defer m.Disconnect()
-	if s == nil {
+	there, err := opened(func(s *mgr.Service) error {
+		if err := s.Start(); !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+			return err
+		}
+		return nil
+	})
+	if err == nil && !there {
 		return windows.ERROR_SERVICE_DOES_NOT_EXIST
 	}
-	defer s.Close()
-	if err := s.Start(); !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // Stop is Manager.
 func (scm) Stop(ctx context.Context) error {
-	m, s, err := open()
-	if err != nil {
-		return err
-	}
-	defer m.Disconnect()
-	if s == nil {
-		return nil
-	}
-	defer s.Close()
+	_, err := opened(func(s *mgr.Service) error { return end(ctx, s) })
+	return err
+}
+
+// end stops the service and waits until it has.
+func end(ctx context.Context, s *mgr.Service) error {
 	if _, err := s.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -37,23 +38,16 @@ func (s *systemd) Check(context.Context) error {
 	h, user := s.host, s.user
 	switch runtime := h.Getenv("XDG_RUNTIME_DIR"); {
 	case user && (runtime == "" || !h.Exists(filepath.Join(runtime, "systemd"))):
-		return fmt.Errorf("%w: systemd does not run for this user (no %s/systemd)", ErrNoManager, orElse(runtime, "$XDG_RUNTIME_DIR"))
+		return fmt.Errorf("%w: systemd does not run for this user (no %s/systemd)", ErrNoManager, cmp.Or(runtime, "$XDG_RUNTIME_DIR"))
 	case !user && !h.Exists("/run/systemd/system"):
 		return fmt.Errorf("%w: systemd does not run here (a container?)", ErrNoManager)
 	}
 	return nil
 }
 
-func orElse(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
-}
-
 func (s *systemd) path() string {
 	if s.user {
-		config := orElse(s.host.Getenv("XDG_CONFIG_HOME"), filepath.Join(s.host.Home(), ".config"))
+		config := cmp.Or(s.host.Getenv("XDG_CONFIG_HOME"), filepath.Join(s.host.Home(), ".config"))
 		return filepath.Join(config, "systemd", "user", Name+".service")
 	}
 	return "/etc/systemd/system/" + Name + ".service"

@@ -16,16 +16,6 @@ import (
 	"lanjobs/transport"
 )
 
-// submission is one job on its way into the ledger: decoded, checked and encoded once, however often it has to be proposed.
-type submission struct {
-	id        task.RequestID
-	spec      *task.Spec
-	data, sum []byte        // canonical JSON and digest of spec
-	problem   *task.Problem // nothing is proposed, this is the answer
-	result    fsm.Result
-	done      bool // result is what a committed entry did
-}
-
 // isBulk tells whether a body holds many jobs, one a line.
 func isBulk(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -25,6 +25,7 @@ import (
 	"lanjobs/task"
 	"lanjobs/task/jobfile"
 	"lanjobs/transport"
+	"lanjobs/transport/memnet"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -33,17 +34,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 // clock shows a wall clock that stands still; its timers run.
-type clock struct{ start time.Time }
+type clock struct{ *memnet.Clock }
 
-func (c clock) Boot() task.Boot                        { return task.Boot(time.Since(c.start)) }
-func (c clock) Awake() time.Duration                   { return time.Since(c.start) }
-func (c clock) Wall() time.Time                        { return noon }
-func (c clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-func (c clock) NewTimer(d time.Duration) task.Timer    { return timer{time.NewTimer(d)} }
+func newClock() clock { return clock{memnet.NewClock()} }
 
-type timer struct{ *time.Timer }
-
-func (t timer) C() <-chan time.Time { return t.Timer.C }
+func (c clock) Wall() time.Time { return noon }
 
 // cluster is a real ledger behind the interfaces that the API needs, on one member of a cluster whose other members are
 // as the test says.
@@ -96,11 +91,11 @@ func bare(t *testing.T) *cluster {
 	c.members = []Member{{ID: "n1", Role: RoleLeader}}
 	log := slog.New(slog.NewTextHandler(c.log, nil))
 	var err error
-	if c.audit, err = observe.Open(observe.DefaultConfig(t.TempDir(), clock{time.Now()}, slog.New(slog.DiscardHandler))); err != nil {
+	if c.audit, err = observe.Open(observe.DefaultConfig(t.TempDir(), newClock(), slog.New(slog.DiscardHandler))); err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	c.api, err = New(Config{Self: "n1", Name: "mini-1", Version: "1.4.0", Clock: clock{time.Now()}, Log: log, Ledger: c, Leader: c, Peers: c, Machine: c, Audit: c.audit,
+	c.api, err = New(Config{Self: "n1", Name: "mini-1", Version: "1.4.0", Clock: newClock(), Log: log, Ledger: c, Leader: c, Peers: c, Machine: c, Audit: c.audit,
 		NewID: func() task.RequestID { n++; return task.RequestID(fmt.Sprintf("made-%d", n)) }})
 	if err != nil {
 		t.Fatal(err)

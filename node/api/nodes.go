@@ -18,7 +18,7 @@ func (a *API) listNodes(_ context.Context, q *request) (*reply, error) {
 		return nil, err
 	}
 	out := task.List[task.NodeView]{Kind: "NodeList", Items: []task.NodeView{}}
-	a.look(q, func(v *view) {
+	a.lookAtNodes(q, func(v *view) {
 		out.Index = v.Index
 		for _, n := range v.Nodes() {
 			if all || n.Gone == "" {
@@ -32,7 +32,7 @@ func (a *API) listNodes(_ context.Context, q *request) (*reply, error) {
 // onNode gives f the machine of the path.
 func (a *API) onNode(q *request, f func(*view, *fsm.Node) error) error {
 	var err error
-	a.look(q, func(v *view) {
+	a.lookAtNodes(q, func(v *view) {
 		var n *fsm.Node
 		if n, err = v.findNode(q.value("ref")); err == nil {
 			err = f(v, n)
@@ -76,7 +76,7 @@ func (a *API) setNode(ctx context.Context, q *request, c fsm.SetNode, allowed fu
 		}
 	}
 	var out task.NodeView
-	a.look(q, func(v *view) {
+	a.lookAtNodes(q, func(v *view) {
 		if n := v.Node(c.Node); n != nil {
 			out = v.node(n)
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -200,7 +201,7 @@ func TestTokens(t *testing.T) {
 		t.Fatalf("%+v %v", v, err)
 	}
 	stored := c.state.JoinTokens()[0]
-	if !transport.SecretMatches(parsed.Secret, stored.Hash) || stored.ID != v.ID {
+	if !bytes.Equal(transport.HashSecret(parsed.Secret), stored.Hash) || stored.ID != v.ID {
 		t.Errorf("stored %+v", stored)
 	}
 	if len(v.Join) != 2 || v.Join[0] != "lanjobs join 192.168.1.5:7420 --token "+v.Token {
@@ -292,6 +293,31 @@ func TestStatusWarnsBeforeTheNextSleepStopsTheCluster(t *testing.T) {
 		cl.get("/v1/status").ok(&v)
 		if got := strings.Join(v.Notices, "|"); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+// A machine on which fail what others can do is marked wherever machines are shown (R45).
+func TestAMachineThatFailsIsMarkedWhereverItIsShown(t *testing.T) {
+	c := newCluster(t)
+	id := c.submit("name: hello\nshards: 6\nretry: {attempts: 9, initial: 1s}\nrun: echo\n")
+	for k := range 6 {
+		c.fail("n4", id, 0, k, 1)
+	}
+	c.lead(2 * time.Second)
+	c.run("n3", id, 0, 0, 1, 2, 3, 4, 5)
+	const note = "6 of its last 6 attempts failed and then succeeded elsewhere"
+	var one task.NodeView
+	c.get("/v1/nodes/pc-win").ok(&one)
+	var all task.List[task.NodeView]
+	c.get("/v1/nodes").ok(&all)
+	var cluster task.ClusterView
+	c.get("/v1/status").ok(&cluster)
+	var labelled task.NodeView
+	c.ask("POST", "/v1/nodes/pc-win/label", `{"set":[{"name":"a","value":"b"}]}`).ok(&labelled)
+	for i, n := range append(append([]task.NodeView{one, labelled}, all.Items...), cluster.Nodes...) {
+		if want := map[bool]string{true: note}[n.Name == "pc-win"]; n.Note != want {
+			t.Errorf("%d: %s says %q, want %q", i, n.Name, n.Note, want)
 		}
 	}
 }

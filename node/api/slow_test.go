@@ -38,7 +38,7 @@ func (c *handClock) NewTimer(d time.Duration) task.Timer {
 // C47: clients that begin a job and never send the rest of it keep others out for a moment only.
 func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	c := newCluster(t)
-	hand := &handClock{clock: clock{time.Now()}, length: bodyWait, timers: make(chan *handTimer, 2*maxSubmits)}
+	hand := &handClock{clock: newClock(), length: bodyWait, timers: make(chan *handTimer, 2*maxSubmits)}
 	c.api.cfg.Clock = hand
 	s := c.server()
 	var slow []net.Conn

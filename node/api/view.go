@@ -21,18 +21,17 @@ type view struct {
 	sessions Leader
 	members  map[task.NodeID]Member
 	voters   *electorate
-	planned  *plan.View           // see plan
-	notes    int                  // jobs that plan was asked about
-	judged   map[string][]machine // by what is asked of machines: many jobs ask for the same
-	failures *failures
-	awake    time.Duration
+	planned  *plan.View                   // see plan
+	notes    int                          // jobs that plan was asked about
+	judged   map[string][]machine         // by what is asked of machines: many jobs ask for the same
+	failing  map[task.NodeID]plan.Failing // see lookAtNodes
 }
 
 // look gives f a view. f must be quick and keep nothing of the state.
 func (a *API) look(q *request, f func(*view)) {
 	st := a.cfg.Ledger.Standing()
 	v := &view{leads: st.Leads, leader: st.leader(a.cfg.Self), orphan: q.orphan, silence: q.silence, now: a.clock.Wall().UTC(), sessions: a.cfg.Leader,
-		members: map[task.NodeID]Member{}, judged: map[string][]machine{}, failures: &a.failures, awake: a.clock.Awake()}
+		members: map[task.NodeID]Member{}, judged: map[string][]machine{}}
 	if v.orphan {
 		v.leads, v.leader = false, ""
 	}

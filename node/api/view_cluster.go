@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/task"
@@ -19,7 +18,7 @@ const (
 // status answers GET /v1/status.
 func (a *API) status(_ context.Context, q *request) (*reply, error) {
 	var out task.ClusterView
-	a.look(q, func(v *view) {
+	a.lookAtNodes(q, func(v *view) {
 		out = v.cluster()
 		out.Self, out.SelfName, out.Version = q.via, v.nameOf(q.via), a.cfg.Version
 		if out.Name == "" {
@@ -116,13 +115,10 @@ func (a *API) health(context.Context, *request) (*reply, error) {
 	return textReply([]byte("ok\n")), nil
 }
 
-// readyAfter is how long without a leader a member is still called ready: an election takes less.
-const readyAfter = 10 * time.Second
-
 // ready answers GET /readyz: this member knows a leader.
 func (a *API) ready(context.Context, *request) (*reply, error) {
 	st := a.cfg.Ledger.Standing()
-	if st.Leads || st.Leader != "" && st.Silence < readyAfter {
+	if st.Leads || st.Leader != "" {
 		return textReply([]byte("ready\n")), nil
 	}
 	rep := textReply([]byte("no leader\n"))

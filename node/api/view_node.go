@@ -101,7 +101,7 @@ func (v *view) nodeNote(n *fsm.Node) string {
 	case strings.HasPrefix(n.Reason, sleptPrefix) && v.ago(n.Since) < sleptShown:
 		return n.Reason
 	}
-	if f := v.failing(n.Info.ID); f.Flagged() {
+	if f := v.failing[n.Info.ID]; f.Flagged() {
 		return f.String()
 	}
 	return ""

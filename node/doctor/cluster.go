@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,7 +163,7 @@ func address(f *Facts) task.Finding {
 	case len(usual) > 1:
 		return ok(fmt.Sprintf("others try %s first (%s), then those of %s", first.Addr, first.Interface, strings.Join(usual[1:], ", ")))
 	}
-	return ok(fmt.Sprintf("others try %s first (%s)", first.Addr, orElse(first.Interface, "unknown interface")))
+	return ok(fmt.Sprintf("others try %s first (%s)", first.Addr, cmp.Or(first.Interface, "unknown interface")))
 }
 
 func virtual(name string) bool {

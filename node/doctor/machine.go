@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ const (
 
 func disk(f *Facts) task.Finding {
 	d := f.Disk
-	where := "data folder on " + orElse(d.System, "an unknown file system")
+	where := "data folder on " + cmp.Or(d.System, "an unknown file system")
 	if d.Network {
 		return bad(where+", a network share: the log of the cluster needs memory maps and locks", "Move the folder to a disk of this machine: --data-dir DIR")
 	}
@@ -63,13 +64,6 @@ func megabytes(mb int) string {
 		return fmt.Sprintf("%d GB", mb/1000)
 	}
 	return fmt.Sprintf("%d MB", mb)
-}
-
-func orElse(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }
 
 func folder(f *Facts) task.Finding {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"lanjobs/node/bell"
 	"lanjobs/task"
 )
 
@@ -74,7 +75,7 @@ const (
 type Audit struct {
 	cfg  Config
 	wake chan struct{} // something is queued
-	bell *bell         // rung when lines can be read
+	bell bell.Bell     // rung when lines can be read
 
 	mu     sync.Mutex // guards the queue
 	room   *sync.Cond
@@ -96,7 +97,7 @@ func Open(c Config) (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	a := &Audit{cfg: c, wake: make(chan struct{}, 1), bell: newBell(), file: f, last: last}
+	a := &Audit{cfg: c, wake: make(chan struct{}, 1), file: f, last: last}
 	a.room = sync.NewCond(&a.mu)
 	return a, nil
 }
@@ -203,7 +204,7 @@ func (a *Audit) accept(e *task.Event) {
 func (a *Audit) flush() bool {
 	wrote, err := a.file.flush()
 	if wrote {
-		a.bell.ring()
+		a.bell.Ring()
 	}
 	return err == nil
 }
@@ -216,7 +217,7 @@ func (a *Audit) Sync() error {
 	a.take()
 	wrote, err := a.file.flush()
 	if wrote {
-		a.bell.ring()
+		a.bell.Ring()
 	}
 	if err == nil {
 		err = a.file.sync()
@@ -243,25 +244,4 @@ func (a *Audit) close() error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	return errors.Join(err, a.file.close())
-}
-
-// bell tells any number of readers that something changed.
-type bell struct {
-	mu sync.Mutex
-	c  chan struct{} // guarded by mu; closed and replaced at each ring
-}
-
-func newBell() *bell { return &bell{c: make(chan struct{})} }
-
-func (b *bell) changed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.c
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.c)
-	b.c = make(chan struct{})
 }

@@ -17,48 +17,21 @@ import (
 	"time"
 
 	"lanjobs/task"
+	"lanjobs/transport/memnet"
 )
-
-// clock is a machine's clock whose wall may be set.
-type clock struct {
-	start time.Time
-	mu    sync.Mutex
-	wrong time.Duration
-}
-
-func newClock() *clock { return &clock{start: time.Now()} }
-
-func (c *clock) set(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wrong += d
-}
-func (c *clock) Boot() task.Boot      { return task.Boot(time.Since(c.start)) }
-func (c *clock) Awake() time.Duration { return time.Since(c.start) }
-func (c *clock) Wall() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.wrong)
-}
-func (c *clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-func (c *clock) NewTimer(d time.Duration) task.Timer    { return timer{time.NewTimer(d)} }
-
-type timer struct{ *time.Timer }
-
-func (t timer) C() <-chan time.Time { return t.Timer.C }
 
 // bench is an audit log in a folder of its own that may be closed and opened again.
 type bench struct {
 	*Audit
 	t     *testing.T
 	cfg   Config
-	clock *clock
+	clock *memnet.Clock
 	log   *bytes.Buffer
 	end   func() error
 }
 
 func newBench(t *testing.T, change ...func(*Config)) *bench {
-	b := &bench{t: t, clock: newClock(), log: &bytes.Buffer{}}
+	b := &bench{t: t, clock: memnet.NewClock(), log: &bytes.Buffer{}}
 	b.cfg = DefaultConfig(filepath.Join(t.TempDir(), "audit"), b.clock, slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	for _, f := range change {
 		f(&b.cfg)
@@ -306,23 +279,23 @@ func TestRotationByAgeUsesThisMachinesWallClock(t *testing.T) {
 	b := newBench(t)
 	b.append(grants(1, 1))
 	b.query(Filter{})
-	b.clock.set(8 * 24 * time.Hour)
+	b.clock.Shift(8 * 24 * time.Hour)
 	b.append(grants(2, 2))
 	b.query(Filter{})
 	if n := len(b.oldFiles()); n != 1 {
 		t.Fatalf("%d old files after a week", n)
 	}
 	b.restart()
-	b.clock.set(-30 * 24 * time.Hour) // set back: no harm, and no rotation before a week from then
+	b.clock.Shift(-30 * 24 * time.Hour) // set back: no harm, and no rotation before a week from then
 	b.append(grants(3, 3))
 	b.query(Filter{})
-	b.clock.set(6 * 24 * time.Hour)
+	b.clock.Shift(6 * 24 * time.Hour)
 	b.append(grants(4, 4))
 	b.query(Filter{})
 	if n := len(b.oldFiles()); n != 1 {
 		t.Fatalf("%d old files", n)
 	}
-	b.clock.set(2 * 24 * time.Hour)
+	b.clock.Shift(2 * 24 * time.Hour)
 	b.append(grants(5, 5))
 	b.wantPositions(Filter{}, "1.0 1.1 2.0 2.1 3.0 3.1 4.0 4.1 5.0 5.1")
 	if n := len(b.oldFiles()); n != 2 {
@@ -437,7 +410,7 @@ func TestConfigFaultsAreToldAtOnce(t *testing.T) {
 
 func TestAFullQueueMakesApplyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClock()
+		c := memnet.NewClock()
 		a, err := Open(DefaultConfig(t.TempDir(), c, slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
@@ -483,7 +456,7 @@ func TestLinesAreOnDiskWithinASecond(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	a, err := Open(DefaultConfig(b.TempDir(), newClock(), slog.New(slog.DiscardHandler)))
+	a, err := Open(DefaultConfig(b.TempDir(), memnet.NewClock(), slog.New(slog.DiscardHandler)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (a *Audit) Follow(ctx context.Context, f Filter, use func([]task.Event) err
 	w := f.prepare()
 	c := a.begin(w)
 	for {
-		changed := a.bell.changed() // before looking: what is written after the look rings this one
+		changed := a.bell.Changed() // before looking: what is written after the look rings this one
 		for more := true; more; {
 			var group []task.Event
 			more = false

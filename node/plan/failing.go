@@ -12,7 +12,8 @@ const (
 	failingOf    = 20 // the newest ended attempts of a machine that count
 	failingMin   = 5
 	failingSpan  = task.Day // of led time
-	failingLooks = 200_000  // shards looked at, newest jobs first: the judgement is about what is new
+	failingLooks = 200_000  // jobs and shards looked at, newest jobs first: the judgement is about what is new
+	failingSlice = 4_000    // of these at once: a fraction of a millisecond
 )
 
 // Failing is how one machine's newest attempts ended: how many failed there and succeeded elsewhere, of how many.
@@ -26,22 +27,49 @@ func (f Failing) String() string {
 }
 
 // Failures judges all machines by the shards of the ledger: attempts that succeeded, and those that used up one of
-// retry.attempts. It may look at very many shards: call it now and then.
-func Failures(s *fsm.State) map[task.NodeID]Failing {
-	newest := map[task.NodeID]*endings{}
-	looks := 0
-	s.JobsNewestFirst(func(j *fsm.Job) bool {
-		for i := range j.Stages {
-			st := &j.Stages[i]
-			for k := 0; k < st.Len() && looks < failingLooks; k++ {
-				looks++
-				noteShard(s, newest, st.At(k))
-			}
+// retry.attempts. There may be very many shards, so Look takes them a slice at a time, and others get at the ledger in between.
+// It is for one judgement; what changes meanwhile counts in the next.
+type Failures struct {
+	newest            map[task.NodeID]*endings
+	seq, stage, shard int // where to go on; later jobs are done
+	looks             int
+}
+
+// Look looks at the next slice and tells whether there is more.
+func (f *Failures) Look(s *fsm.State) (more bool) {
+	if f.newest == nil {
+		f.newest, f.seq = map[task.NodeID]*endings{}, s.JobSeqs()
+	}
+	end := min(f.looks+failingSlice, failingLooks)
+	s.JobsBefore(f.seq+1, func(j *fsm.Job) bool {
+		if j.Seq != f.seq {
+			f.seq, f.stage, f.shard = j.Seq, 0, 0
+			f.looks++ // there may be many without shards
 		}
-		return looks < failingLooks
+		more = !f.finish(s, j, end)
+		return !more
 	})
-	out := make(map[task.NodeID]Failing, len(newest))
-	for id, e := range newest {
+	return more && f.looks < failingLooks
+}
+
+// finish looks at the rest of a job's shards; false if there were enough looks before its end.
+func (f *Failures) finish(s *fsm.State, j *fsm.Job, end int) bool {
+	for ; f.stage < len(j.Stages); f.stage, f.shard = f.stage+1, 0 {
+		for st := &j.Stages[f.stage]; f.shard < st.Len(); f.shard++ {
+			if f.looks >= end {
+				return false
+			}
+			f.looks++
+			noteShard(s, f.newest, st.At(f.shard))
+		}
+	}
+	return f.looks < end
+}
+
+// Judge is what was seen so far.
+func (f *Failures) Judge() map[task.NodeID]Failing {
+	out := make(map[task.NodeID]Failing, len(f.newest))
+	for id, e := range f.newest {
 		out[id] = e.judge()
 	}
 	return out

@@ -65,7 +65,7 @@ func (w *Worker) pauseOr(ctx context.Context, d time.Duration, early <-chan stru
 // await waits until ok holds; whatever may change it rings the bell. False when ctx ended first.
 func (w *Worker) await(ctx context.Context, ok func() bool) bool {
 	for {
-		changed := w.bell.changed() // before looking: a change after the look closes this channel
+		changed := w.bell.Changed() // before looking: a change after the look closes this channel
 		if ok() {
 			return true
 		}
@@ -100,25 +100,4 @@ func kick(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// bell tells any number of waiters that something changed.
-type bell struct {
-	mu sync.Mutex
-	c  chan struct{} // guarded by mu; closed and replaced at each ring
-}
-
-func newBell() *bell { return &bell{c: make(chan struct{})} }
-
-func (b *bell) changed() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.c
-}
-
-func (b *bell) ring() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.c)
-	b.c = make(chan struct{})
 }

@@ -138,5 +138,5 @@ func (w *Worker) forget(done []*entry) {
 		}
 	}
 	w.outbox.drop(done)
-	w.bell.ring()
+	w.bell.Ring()
 }

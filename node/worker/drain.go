@@ -73,7 +73,7 @@ func (w *Worker) setMode(m mode) {
 		w.book.mode = m
 	}
 	w.book.mu.Unlock()
-	w.bell.ring()
+	w.bell.Ring()
 	w.book.repoll()
 }
 

@@ -127,7 +127,7 @@ func (w *Worker) startFailed(a *attempt, err error) {
 	w.tellAwake()
 	kick(w.outboxKick)
 	kick(w.launchKick)
-	w.bell.ring()
+	w.bell.Ring()
 }
 
 // spec fetches the spec of an attempt, repeating while no leader answers. nil without an error: the attempt is gone.

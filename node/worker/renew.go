@@ -25,7 +25,7 @@ type flight struct {
 // renew sends one request and takes its answer. Out of time it counts as failed and its leases may be named by the next
 // one; a late acknowledgement still counts, from its own request, so that a slow leader does not end short leases.
 func (w *Worker) renew(ctx context.Context, f *flight) {
-	defer w.bell.ring()
+	defer w.bell.Ring()
 	req := &transport.RenewRequest{Incarnation: w.cfg.Incarnation, Tokens: f.tokens, Load: w.cfg.Load()}
 	late := w.clock.NewTimer(f.timeout)
 	done := make(chan struct{})
@@ -35,7 +35,7 @@ func (w *Worker) renew(ctx context.Context, f *flight) {
 		case <-late.C():
 			w.book.overdue(f, w.clock.Boot())
 			kick(w.keeperKick)
-			w.bell.ring()
+			w.bell.Ring()
 		case <-done:
 		}
 	})

@@ -19,11 +19,11 @@ func (w *Worker) converse(ctx context.Context) {
 	wait, pace := sessionBackoff(), paceBackoff()
 	for ctx.Err() == nil {
 		if w.book.park() {
-			w.bell.ring()
+			w.bell.Ring()
 			w.await(ctx, func() bool { return !w.book.park() })
 			continue
 		}
-		found := w.found.changed() // before asking: a leader found meanwhile is asked at once
+		found := w.found.Changed() // before asking: a leader found meanwhile is asked at once
 		if w.book.mustRegister() || w.book.slept(sleepCount(w.clock)) > 0 {
 			if err := w.register(ctx); err != nil {
 				w.pauseOr(ctx, wait.next(), found)
@@ -71,7 +71,7 @@ func (w *Worker) register(ctx context.Context) error {
 	kick(w.keeperKick)
 	kick(w.launchKick)
 	kick(w.outboxKick)
-	w.bell.ring()
+	w.bell.Ring()
 	return nil
 }
 

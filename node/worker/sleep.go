@@ -70,7 +70,7 @@ func (w *Worker) Sleep(ctx context.Context, budget time.Duration) error {
 func (w *Worker) saySleeps(ctx context.Context) error {
 	wait := backoff{first: 20 * time.Millisecond, limit: 200 * time.Millisecond}
 	for {
-		found := w.found.changed()
+		found := w.found.Changed()
 		req := &transport.SleepRequest{Incarnation: w.cfg.Incarnation, Holding: w.known()}
 		err := w.cfg.Control.Do(ctx, transport.MethodSleep, req, &transport.Ack{})
 		if err == nil || !retryable(err) {
@@ -117,8 +117,8 @@ func (w *Worker) setAsleep(on bool) {
 	w.book.mu.Lock()
 	w.book.asleep = on
 	w.book.mu.Unlock()
-	w.found.ring() // the session does not finish its wait first
-	w.bell.ring()
+	w.found.Ring() // the session does not finish its wait first
+	w.bell.Ring()
 	w.book.repoll()
 }
 

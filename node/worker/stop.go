@@ -45,7 +45,7 @@ func (w *Worker) resign(ends []task.Report) {
 	}
 	kick(w.outboxKick)
 	kick(w.launchKick)
-	w.bell.ring()
+	w.bell.Ring()
 }
 
 // halt stops attempts. Those with a process are stopped by the runner; those without one end here: ends.
@@ -106,7 +106,7 @@ func (a *attempt) tell(reason task.StopReason, grace task.Millis, now task.Boot)
 func (w *Worker) lose(x task.ExecutionID) {
 	w.carryOut(w.book.lose(x, w.clock.Boot()))
 	kick(w.launchKick)
-	w.bell.ring()
+	w.bell.Ring()
 }
 
 func (b *book) lose(x task.ExecutionID, now task.Boot) []order {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"lanjobs/node/bell"
 	"lanjobs/task"
 	"lanjobs/task/runner"
 )
@@ -52,8 +53,8 @@ type Worker struct {
 	book   *book
 	outbox *outbox
 	specs  *specs
-	bell   *bell
-	found  *bell // rung by LeaderFound
+	bell   bell.Bell
+	found  bell.Bell // rung by LeaderFound
 
 	awakeMu sync.Mutex // keeps what Awake is told in order
 
@@ -71,7 +72,7 @@ func New(cfg Config) *Worker {
 	}
 	return &Worker{
 		cfg: cfg, clock: cfg.Clock, log: cfg.Log,
-		book: newBook(), outbox: newOutbox(), specs: newSpecs(), bell: newBell(), found: newBell(),
+		book: newBook(), outbox: newOutbox(), specs: newSpecs(),
 		keeperKick: make(chan struct{}, 1), launchKick: make(chan struct{}, 1), outboxKick: make(chan struct{}, 1),
 	}
 }
@@ -82,7 +83,7 @@ func (w *Worker) Attach(r Runner) { w.cfg.Runner = r }
 // LeaderFound tells that this node has heard of a leader just now: what waits to ask one again asks at once. The waits between
 // tries are for the time without one.
 func (w *Worker) LeaderFound() {
-	w.found.ring()
+	w.found.Ring()
 	w.outbox.hurry()
 	kick(w.outboxKick)
 }
@@ -166,5 +167,5 @@ func (w *Worker) ended(e runner.Exit) {
 	}
 	kick(w.outboxKick)
 	kick(w.launchKick)
-	w.bell.ring()
+	w.bell.Ring()
 }

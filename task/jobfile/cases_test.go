@@ -121,13 +121,13 @@ func TestOnlyTheEdgeKnowsTheTime(t *testing.T) {
 		t.Fatal(Render("x", faults))
 	}
 	at := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
-	if f := CheckAt(spec, at); len(f) > 0 {
+	if f := Check(spec, at); len(f) > 0 {
 		t.Errorf("refused at its own time: %v", f)
 	}
-	if f := CheckAt(spec, at.Add(time.Second)); len(f) != 1 || f[0].Path != "schedule.at" {
+	if f := Check(spec, at.Add(time.Second)); len(f) != 1 || f[0].Path != "schedule.at" {
 		t.Errorf("a second later: %v", f)
 	}
-	if f := Check(spec); len(f) > 0 {
+	if f := Check(spec, time.Time{}); len(f) > 0 {
 		t.Errorf("without a time: %v", f)
 	}
 	if again, _ := Load("x", data, Options{Now: at.Add(time.Hour)}); again != nil {

@@ -31,11 +31,9 @@ type ruleFault struct {
 }
 
 // Check tells what is wrong with a Spec, wherever it came from. A server calls it before anything reaches the log: an
-// entry that a replica cannot apply would bring all of them down, at each start again.
-func Check(spec *task.Spec) []task.Fault { return CheckAt(spec, time.Time{}) }
-
-// CheckAt is Check at a wall time: a one-off schedule that lies before it is refused as well.
-func CheckAt(spec *task.Spec, now time.Time) []task.Fault {
+// entry that a replica cannot apply would bring all of them down, at each start again. A one-off schedule that lies before now, a
+// wall time, is refused as well; the zero time refuses none.
+func Check(spec *task.Spec, now time.Time) []task.Fault {
 	if spec == nil {
 		return []task.Fault{{Message: "there is no job"}}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"lanjobs/task"
 	"lanjobs/task/schedule"
@@ -17,7 +18,7 @@ func good(t *testing.T) *task.Spec {
 		t.Fatal(faults)
 	}
 	spec.Files = []task.File{{Name: "a/b.sh", Mode: 0o755, Data: []byte("x")}}
-	if faults := Check(spec); len(faults) > 0 {
+	if faults := Check(spec, time.Time{}); len(faults) > 0 {
 		t.Fatal(faults)
 	}
 	return spec
@@ -166,14 +167,14 @@ func TestCheckRefusesWhatNoFileCouldSay(t *testing.T) {
 		spec := good(t)
 		c.damage(spec, &spec.Stages[0], &spec.Stages[1])
 		var got []string
-		for _, f := range Check(spec) {
+		for _, f := range Check(spec, time.Time{}) {
 			got = append(got, f.Path+": "+f.Message)
 		}
 		if all := strings.Join(got, "\n"); !strings.Contains(all, c.want) {
 			t.Errorf("want %q, got:\n%s", c.want, all)
 		}
 	}
-	if len(Check(nil)) != 1 || len(Check(&task.Spec{})) == 0 {
+	if len(Check(nil, time.Time{})) != 1 || len(Check(&task.Spec{}, time.Time{})) == 0 {
 		t.Error("an empty Spec is accepted")
 	}
 }

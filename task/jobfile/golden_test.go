@@ -174,7 +174,7 @@ func differ(t *testing.T, v, from any) map[string]any {
 // accepted checks what holds for every Spec that Load returns.
 func accepted(t *testing.T, spec *task.Spec) {
 	t.Helper()
-	if faults := Check(spec); len(faults) > 0 {
+	if faults := Check(spec, time.Time{}); len(faults) > 0 {
 		t.Errorf("loaded, but Check refuses it: %v", faults)
 	}
 	data, err := json.Marshal(spec)

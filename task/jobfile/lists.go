@@ -124,18 +124,24 @@ func (l *loader) shards(s *scope, k *key, n, v *yaml.Node) {
 	}
 }
 
+// filled tells whether the value of stages or jobs has the one's kind and anything in it; who wrote it as the other is told so.
+func (l *loader) filled(v, n *yaml.Node, k *key, kind yaml.Kind, takes, other string) bool {
+	switch {
+	case v.Kind == kind && len(v.Content) > 0:
+		return true
+	case v.Kind == kind:
+		l.mistyped(n, k.name, k.name+" is empty", k)
+	case v.Kind == yaml.SequenceNode || v.Kind == yaml.MappingNode:
+		l.faultAt(n, k.name, k.name+" takes "+takes, other)
+	default:
+		l.faultAt(n, k.name, k.name+" takes "+takes, like(k))
+	}
+	return false
+}
+
 // stages types the list of stages.
 func (l *loader) stages(v, n *yaml.Node, k *key) any {
-	if v.Kind != yaml.SequenceNode {
-		hint := like(k)
-		if v.Kind == yaml.MappingNode {
-			hint = "names with stages, in any order, are jobs: {…}"
-		}
-		l.faultAt(n, k.name, "stages takes a list", hint)
-		return nil
-	}
-	if len(v.Content) == 0 {
-		l.mistyped(n, k.name, "stages is empty", k)
+	if !l.filled(v, n, k, yaml.SequenceNode, "a list", "names with stages, in any order, are jobs: {…}") {
 		return nil
 	}
 	var out []*scope
@@ -151,16 +157,7 @@ func (l *loader) stages(v, n *yaml.Node, k *key) any {
 
 // jobs types the map of stages. They keep the order of the file.
 func (l *loader) jobs(v, n *yaml.Node, k *key) any {
-	if v.Kind != yaml.MappingNode {
-		hint := like(k)
-		if v.Kind == yaml.SequenceNode {
-			hint = "a list, in order, is stages: […]"
-		}
-		l.faultAt(n, k.name, "jobs takes names with their work", hint)
-		return nil
-	}
-	if len(v.Content) == 0 {
-		l.mistyped(n, k.name, "jobs is empty", k)
+	if !l.filled(v, n, k, yaml.MappingNode, "names with their work", "a list, in order, is stages: […]") {
 		return nil
 	}
 	var out []*scope

@@ -125,22 +125,12 @@ func wrap(h answer) http.HandlerFunc {
 // must not wait for a network to be told so (R11, R13).
 func leased(h func(e *endpoint, b Backend, w http.ResponseWriter, req *http.Request) error) http.HandlerFunc {
 	return wrap(func(e *endpoint, w http.ResponseWriter, req *http.Request) error {
-		b, err := e.backend()
-		if err != nil {
-			return err
-		}
+		b := e.r.backend
 		if d, ok := b.Lease(e.x); !ok || e.r.clock.Boot() >= d.End {
 			return task.ErrStaleToken
 		}
 		return h(e, b, w, req)
 	})
-}
-
-func (e *endpoint) backend() (Backend, error) {
-	if b := e.r.getBackend(); b != nil {
-		return b, nil
-	}
-	return nil, task.NewProblem(task.ErrNoLeader, "this node is just starting", "repeat the request")
 }
 
 // leaseLost is the code that tasks know for task.ErrStaleToken (UX 3).

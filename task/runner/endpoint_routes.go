@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"fmt"
 	"math"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"lanjobs/task"
@@ -79,11 +76,7 @@ func (e *endpoint) getTask(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (e *endpoint) getLease(w http.ResponseWriter, _ *http.Request) error {
-	b, err := e.backend()
-	if err != nil {
-		return err
-	}
-	d, ok := b.Lease(e.x)
+	d, ok := e.r.backend.Lease(e.x)
 	return writeJSON(w, e.leaseInfo(d, ok))
 }
 
@@ -104,10 +97,8 @@ func (e *endpoint) leaseInfo(d task.Deadlines, ok bool) LeaseInfo {
 }
 
 func (e *endpoint) lastCheckpoint() *task.Checkpoint {
-	if b := e.r.getBackend(); b != nil {
-		if cp := b.LastCheckpoint(e.a); cp != nil {
-			return cp
-		}
+	if cp := e.r.backend.LastCheckpoint(e.a); cp != nil {
+		return cp
 	}
 	return loadCheckpoint(e.paths)
 }
@@ -146,149 +137,6 @@ func (e *endpoint) putCheckpoint(b Backend, w http.ResponseWriter, req *http.Req
 	return writeJSON(w, map[string]uint64{"seq": seq})
 }
 
-func (e *endpoint) postProgress(b Backend, w http.ResponseWriter, req *http.Request) error {
-	body, err := readBody(w, req, 4*task.MaxMessageLength)
-	if err != nil {
-		return err
-	}
-	text, err := progressText(string(body))
-	if err != nil {
-		return err
-	}
-	e.signOfLife()
-	if err := e.tell(b, text, req); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// tell passes progress on at most once a second; what comes faster replaces what waits.
-func (e *endpoint) tell(b Backend, text string, req *http.Request) error {
-	e.mu.Lock()
-	switch {
-	case e.closed:
-		e.mu.Unlock()
-		return task.ErrStaleToken
-	case e.telling:
-		e.progress = &text
-		e.mu.Unlock()
-		return nil
-	}
-	e.telling = true
-	e.wg.Go(func() { e.tellLater(b) })
-	e.mu.Unlock()
-	return b.Progress(req.Context(), e.a, text)
-}
-
-func (e *endpoint) tellLater(b Backend) {
-	for {
-		select {
-		case <-e.ctx.Done():
-			return
-		case <-e.r.clock.After(time.Second):
-		}
-		e.mu.Lock()
-		text := e.progress
-		e.progress = nil
-		e.telling = text != nil
-		e.mu.Unlock()
-		if text == nil {
-			return
-		}
-		if err := b.Progress(e.ctx, e.a, *text); err != nil {
-			e.r.log.Debug("progress not passed on", "execution", e.x, "error", err)
-		}
-	}
-}
-
-func (e *endpoint) putOutput(b Backend, w http.ResponseWriter, req *http.Request) error {
-	request, err := requestID(req.Header)
-	if err != nil {
-		return err
-	}
-	body, err := readBody(w, req, task.MaxOutputBytes+1)
-	if err != nil {
-		return err
-	}
-	kv := task.KV{Name: req.PathValue("name"), Value: strings.TrimSuffix(string(body), "\n")}
-	if err := checkOutput(kv); err != nil {
-		return err
-	}
-	e.signOfLife()
-	if err := b.Output(req.Context(), e.a, kv, request); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// getInputs: a line for each line of a value, in shard order: "shard TAB name TAB line", the line alone if one name was asked for, the shard
-// alone for ?missing=1. With Accept: application/json a list of Input.
-func (e *endpoint) getInputs(w http.ResponseWriter, req *http.Request) error {
-	b, err := e.backend()
-	if err != nil {
-		return err
-	}
-	stage, name := req.PathValue("stage"), req.PathValue("name")
-	if name == "" {
-		stage, name, _ = strings.Cut(stage, ".")
-	}
-	missing := req.URL.Query().Get("missing") == "1"
-	inputs, err := b.Inputs(req.Context(), e.a, stage, name, missing)
-	if err != nil {
-		return err
-	}
-	if strings.Contains(req.Header.Get("Accept"), "application/json") {
-		return writeJSON(w, append([]Input{}, inputs...))
-	}
-	return writeText(w, inputLines(inputs, name, missing))
-}
-
-func (e *endpoint) getState(w http.ResponseWriter, req *http.Request) error {
-	b, err := e.backend()
-	if err != nil {
-		return err
-	}
-	key := req.PathValue("key")
-	value, version, err := b.StateGet(req.Context(), e.a, key)
-	if err != nil {
-		return err
-	}
-	if version == 0 {
-		return task.NewProblem(task.ErrNotFound, fmt.Sprintf("the job has no state %q", key), "")
-	}
-	w.Header().Set("ETag", etag(version))
-	w.Header().Set("Content-Type", "application/octet-stream")
-	_, err = w.Write(value)
-	return err
-}
-
-func (e *endpoint) putState(b Backend, w http.ResponseWriter, req *http.Request) error {
-	ifVersion, err := parseIfMatch(req.Header)
-	if err != nil {
-		return err
-	}
-	request, err := requestID(req.Header)
-	if err != nil {
-		return err
-	}
-	key := req.PathValue("key")
-	if key == "" {
-		return task.NewProblem(task.ErrInvalid, "the key is empty", "PUT /v1/state/KEY")
-	}
-	value, err := readBody(w, req, task.MaxStateValueBytes)
-	if err != nil {
-		return err
-	}
-	version, err := b.StatePut(req.Context(), e.a, key, value, ifVersion, request)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("ETag", etag(version))
-	return writeJSON(w, map[string]uint64{"version": version})
-}
-
 func (e *endpoint) postDefer(b Backend, w http.ResponseWriter, req *http.Request) error {
 	body, err := readBody(w, req, 1024)
 	if err != nil {
@@ -304,5 +152,3 @@ func (e *endpoint) postDefer(b Backend, w http.ResponseWriter, req *http.Request
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
-
-func etag(version uint64) string { return strconv.Quote(strconv.FormatUint(version, 10)) }

@@ -36,8 +36,8 @@ func (e *endpoint) getRange(w http.ResponseWriter, req *http.Request) error {
 	if have == nil {
 		return noRange()
 	}
-	if b := e.r.getBackend(); e.rangeUnsure && b != nil {
-		switch now, err := b.Range(req.Context(), e.a, nil, ""); {
+	if e.rangeUnsure {
+		switch now, err := e.r.backend.Range(req.Context(), e.a, nil, ""); {
 		case err == nil:
 			e.keepRange(now)
 			have = &now

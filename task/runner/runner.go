@@ -23,7 +23,7 @@ type Config struct {
 	NodeID   task.NodeID
 	Clock    task.Clock // SystemClock if nil; guards use that in any case
 	Log      *slog.Logger
-	Backend  Backend // may be set later, with SetBackend
+	Backend  Backend // who answers its tasks
 	// GuardArgs is the hidden subcommand that leads to GuardMain; "guard" if empty.
 	GuardArgs []string
 	// GuardIdle is how long a guard without work waits for its agent before it leaves; a minute if 0.
@@ -172,19 +172,6 @@ func (r *Runner) open() error {
 	}
 	nudge(r.wakeW)
 	return nil
-}
-
-// SetBackend gives the runner who answers its tasks. Until then they hear "no leader" and try again.
-func (r *Runner) SetBackend(b Backend) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.backend = b
-}
-
-func (r *Runner) getBackend() Backend {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.backend
 }
 
 // Exits delivers each ended attempt once per life of the agent, until Forget.

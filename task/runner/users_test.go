@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"os/user"
@@ -56,7 +57,7 @@ printf saved | api checkpoint -T - >/dev/null && cat "$LANJOBS_CHECKPOINT"`
 		spec := asking(name, look)
 		spec.Files = []task.File{{Name: "given", Data: []byte("echo given"), Mode: 0o700}}
 		x, e := b.run(spec)
-		u, err := user.Lookup(orElse(name, "nobody"))
+		u, err := user.Lookup(cmp.Or(name, "nobody"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,11 +230,4 @@ func TestUsersAreCheckedBeforeTheNodeStarts(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-}
-
-func orElse(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

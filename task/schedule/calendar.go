@@ -47,9 +47,6 @@ func Compile(spec Spec, id string, start time.Time) (*Calendar, error) {
 	return c, nil
 }
 
-// Spec is what the Calendar was made of.
-func (c *Calendar) Spec() Spec { return c.spec }
-
 // Zone is the zone of the schedule.
 func (c *Calendar) Zone() *time.Location { return c.zone }
 
