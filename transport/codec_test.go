@@ -18,7 +18,7 @@ func messages() []any {
 	info := task.NodeInfo{ID: "n", Name: "mini-1", Labels: []task.KV{{Name: "gpu", Value: "true"}}, Shells: []string{"bash"}, Voter: true}
 	return []any{
 		&transport.RegisterRequest{Info: info, Incarnation: 1<<63 + 1, Held: []task.Token{1, token}, Load: task.Load{CPU: 0.5, MemFreeMB: 1}},
-		&transport.RegisterReply{Keep: []task.Token{token}, Draining: true},
+		&transport.RegisterReply{Keep: []task.Token{token}},
 		&transport.PollRequest{Incarnation: 1, Want: 64, Hold: 30 * task.Second, Holding: []task.Token{token}},
 		&transport.PollReply{Assignments: []task.Assignment{{
 			Job: "j7k3q9", Stage: 1, Shard: 9, Attempt: 2, Token: token, FirstTTL: 1, MustRenew: true,

@@ -19,8 +19,7 @@ type RegisterRequest struct {
 
 // RegisterReply answers it.
 type RegisterReply struct {
-	Keep     []task.Token // of Held, those still valid; the rest must stop at once, without grace
-	Draining bool
+	Keep []task.Token // of Held, those still valid; the rest must stop at once, without grace
 }
 
 // PollRequest is a worker's parked question for work (long poll). The leader answers when it has an assignment or an order

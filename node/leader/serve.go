@@ -20,48 +20,35 @@ func (l *Leader) ServeCall(ctx context.Context, from task.NodeID, method transpo
 	}
 	switch method {
 	case transport.MethodRegister:
-		return serve(ctx, t, from, body, (*term).register)
+		return transport.Answer(ctx, t, from, body, (*term).register)
 	case transport.MethodPoll:
-		return serve(ctx, t, from, body, (*term).poll)
+		return transport.Answer(ctx, t, from, body, (*term).poll)
 	case transport.MethodRenew:
-		return serve(ctx, t, from, body, (*term).renew)
+		return transport.Answer(ctx, t, from, body, (*term).renew)
 	case transport.MethodReport:
-		return serve(ctx, t, from, body, (*term).report)
+		return transport.Answer(ctx, t, from, body, (*term).report)
 	case transport.MethodCheckpoint:
-		return serve(ctx, t, from, body, (*term).checkpoint)
+		return transport.Answer(ctx, t, from, body, (*term).checkpoint)
 	case transport.MethodOutput:
-		return serve(ctx, t, from, body, (*term).output)
+		return transport.Answer(ctx, t, from, body, (*term).output)
 	case transport.MethodInputs:
-		return serve(ctx, t, from, body, (*term).inputs)
+		return transport.Answer(ctx, t, from, body, (*term).inputs)
 	case transport.MethodStateGet:
-		return serve(ctx, t, from, body, (*term).stateGet)
+		return transport.Answer(ctx, t, from, body, (*term).stateGet)
 	case transport.MethodStatePut:
-		return serve(ctx, t, from, body, (*term).statePut)
+		return transport.Answer(ctx, t, from, body, (*term).statePut)
 	case transport.MethodProgress:
-		return serve(ctx, t, from, body, (*term).setProgress)
+		return transport.Answer(ctx, t, from, body, (*term).setProgress)
 	case transport.MethodRange:
-		return serve(ctx, t, from, body, (*term).cursor)
+		return transport.Answer(ctx, t, from, body, (*term).cursor)
 	case transport.MethodSpec:
-		return serve(ctx, t, from, body, (*term).spec)
+		return transport.Answer(ctx, t, from, body, (*term).spec)
 	case transport.MethodLeave:
-		return serve(ctx, t, from, body, (*term).leave)
+		return transport.Answer(ctx, t, from, body, (*term).leave)
 	case transport.MethodSleep:
-		return serve(ctx, t, from, body, (*term).sleep)
+		return transport.Answer(ctx, t, from, body, (*term).sleep)
 	}
 	return nil, task.NewProblem(task.ErrInvalid, "unknown call "+string(method), "")
-}
-
-// serve decodes a request and calls its method.
-func serve[Q, R any](ctx context.Context, t *term, from task.NodeID, body []byte, f func(*term, context.Context, task.NodeID, *Q) (*R, error)) (any, error) {
-	q := new(Q)
-	if err := transport.Decode(body, q); err != nil {
-		return nil, task.NewProblem(task.ErrInvalid, "call cannot be read: "+err.Error(), "")
-	}
-	r, err := f(t, ctx, from, q)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // commit proposes a command and gives its refusal as the error.
@@ -93,9 +80,7 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 		return nil, err
 	}
 	t.sessions.restarted(from)
-	reply := &transport.RegisterReply{Keep: keep}
-	t.cfg.Log.Read(func(s *fsm.State) { reply.Draining = s.Node(from).Draining })
-	return reply, nil
+	return &transport.RegisterReply{Keep: keep}, nil
 }
 
 // registered tells whether the cluster knows this start of the node.

@@ -11,15 +11,6 @@ import (
 	"lanjobs/task/runner"
 )
 
-// mode is whether the node takes work.
-type mode uint8
-
-const (
-	modeOpen mode = iota
-	modeDraining
-	modeClosing // being shut down; never opens again
-)
-
 // book is what this node holds and how it stands with the leader. mu guards everything in it, attempts included, and is
 // never held over a call to Control, Runner or Store: methods change state and return what the caller has to do.
 type book struct {
@@ -28,7 +19,7 @@ type book struct {
 	byExec   map[task.ExecutionID]*attempt
 	queue    []*attempt // phaseQueued, oldest first; at most as many as slots (admit)
 	slots    int
-	mode     mode
+	closing  bool // being shut down: nothing is taken any more
 	// live counts the attempts of which a process may exist, finishing those of them with on_sleep finish: asked at each start and
 	// end, when looking through all attempts would cost more than the rest.
 	live, finishing int
@@ -117,7 +108,7 @@ func (b *book) room() int {
 // less that. So the parked poll's offer is right at every moment: a slot is free in the very entry that takes the report,
 // with no word more from here.
 func (b *book) want() int {
-	if b.mode != modeOpen || b.asleep {
+	if b.closing || b.asleep {
 		return 0
 	}
 	n := b.slots
@@ -140,12 +131,12 @@ func (b *book) admit(as []task.Assignment, sent, now task.Boot, known func(task.
 		if b.attempts[a.Token] != nil || known(a.Token) {
 			continue
 		}
-		if b.asleep && b.mode == modeOpen {
-			declined = append(declined, endReport(&a, task.Outcome{End: task.EndDrained, Message: task.WentToSleep}))
+		switch {
+		case b.closing:
+			declined = append(declined, endReport(&a, task.Outcome{End: task.EndShutdown}))
 			continue
-		}
-		if b.mode != modeOpen {
-			declined = append(declined, endReport(&a, task.Outcome{End: b.closedEnd()}))
+		case b.asleep:
+			declined = append(declined, endReport(&a, task.Outcome{End: task.EndDrained, Message: task.WentToSleep}))
 			continue
 		}
 		if len(b.queue) >= b.slots {
@@ -160,14 +151,6 @@ func (b *book) admit(as []task.Assignment, sent, now task.Boot, known func(task.
 		taken++
 	}
 	return taken, left, declined
-}
-
-// closedEnd is how what cannot be taken any more ends.
-func (b *book) closedEnd() task.End {
-	if b.mode == modeClosing {
-		return task.EndShutdown
-	}
-	return task.EndDrained
 }
 
 // takeQueued gives free slots to the attempts that wait longest.

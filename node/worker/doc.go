@@ -7,7 +7,7 @@
 // # One attempt
 //
 //	            poll reply
-//	                │ admit (draining: declined at once, R7)
+//	                │ admit (closing, asleep: declined at once, R7)
 //	                v
 //	             queued ──────────── no slot until its first lease is over ──────> forgotten
 //	                │ slot free
@@ -57,7 +57,7 @@
 // A poll asks for as many assignments as the node has slots, not as are free at the moment it is written. The leader grants
 // no more than slots less the leases it counts for the node, and that count goes down in the entry that takes a report: so
 // a freed slot is offered without a word from here, and the poll parked long ago is still right. Less is asked for only
-// where that count is wrong (a process outlives its lost lease), and nothing during a drain. Should more come than there are
+// where that count is wrong (a process outlives its lost lease), and nothing when the node is about to end or to sleep. Should more come than there are
 // slots for, it waits for one, known to the leader, until its first lease is over.
 //
 // # Where a report lives

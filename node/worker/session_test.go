@@ -244,13 +244,13 @@ func TestAdmit(t *testing.T) {
 	if _, dropped, _ := b.enforce(task.Boot(31 * time.Second)); dropped != 3 {
 		t.Errorf("%d forgotten after their first lease, want 2, 3 and 4", dropped)
 	}
-	b.mode = modeDraining
+	b.closing = true
 	_, _, declined := b.admit(as(7), 0, 0, none)
-	if len(declined) != 1 || declined[0].Token != 7 || declined[0].Outcome.End != task.EndDrained {
+	if len(declined) != 1 || declined[0].Token != 7 || declined[0].Outcome.End != task.EndShutdown {
 		t.Errorf("declined %+v", declined)
 	}
 	if b.want() != 0 {
-		t.Error("wants work while draining")
+		t.Error("wants work while it ends")
 	}
 }
 

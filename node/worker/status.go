@@ -9,7 +9,6 @@ import (
 // Status is a snapshot for status pages. It holds lengths only: boot clock values never leave the process (I9).
 type Status struct {
 	Registered bool // the leader knows this incarnation
-	Draining   bool // by Drain here; whether the cluster drains the node is the leader's to say
 	Closing    bool
 	Slots      int
 	Free       int
@@ -42,7 +41,7 @@ func (w *Worker) Status() Status {
 	b := w.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Status{Registered: b.registered, Draining: b.mode == modeDraining, Closing: b.mode == modeClosing,
+	s := Status{Registered: b.registered, Closing: b.closing,
 		Slots: b.slots, Free: max(b.room()-len(b.queue), 0), Outbox: outbox, Failures: b.failures, LastError: b.lastErr}
 	if b.lastAck != 0 {
 		s.SinceRenewal = now.Sub(b.lastAck)

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,42 +9,8 @@ import (
 	"lanjobs/task"
 )
 
-// A drain lets what runs finish, gives back what waits, stops the rest at its end, and takes nothing more until Resume.
-func TestDrain(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
-		l.g.job("j1", 3, task.DefaultLease(task.DefaultTTL))
-		plan := func(a *task.Assignment) work {
-			return work{takes: time.Duration(a.Shard*a.Shard)*30*time.Second + 10*time.Second, ends: time.Second} // 10, 40, 130 s
-		}
-		n := l.node(3, 1, plan)
-		l.runs(n, 3)
-		began := time.Now()
-		if err := n.w.Drain(context.Background(), task.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took < time.Minute || took > 63*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if s := n.r.stopped(); len(s) != 1 || s[0].reason != task.StopDrain || s[0].grace != task.DefaultStopGrace {
-			t.Errorf("stops %+v", s)
-		}
-		if s := l.g.tally(); s[task.ShardSucceeded] != 2 || s[task.ShardPending] != 1 {
-			t.Errorf("shards %v: the stopped one is to be free at once", s)
-		}
-		if e := l.g.shards[2].ends; len(e) != 1 || e[0] != task.EndDrained {
-			t.Errorf("ends %v", e)
-		}
-		l.sleep(time.Hour)
-		if n.r.began() != 3 || !n.w.Status().Draining {
-			t.Errorf("%d starts while draining", n.r.began())
-		}
-		n.w.Resume()
-		l.runs(n, 1)
-	})
-}
-
-// Work that arrives when the node has just begun to drain is given back at once, not left to run out (R7).
-func TestDrainDeclinesWhatIsOnItsWay(t *testing.T) {
+// Work that arrives when the node has just begun to end is given back at once, not left to run out (R7).
+func TestShutdownDeclinesWhatIsOnItsWay(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {
 		n := l.node(2, 1, endless)
 		n.set(func(w *wire) { w.minDelay = 200 * time.Millisecond })
@@ -55,37 +20,12 @@ func TestDrainDeclinesWhatIsOnItsWay(t *testing.T) {
 		if s := l.g.tally(); s[task.ShardAssigned] != 2 {
 			t.Fatalf("shards %v", s)
 		}
-		if err := n.w.Drain(context.Background(), 0); err != nil {
+		if err := n.w.Shutdown(context.Background(), 0); err != nil {
 			t.Fatal(err)
 		}
 		l.until(3*time.Second, "given back", func() bool { return l.g.tally()[task.ShardPending] == 2 })
 		if n.r.began() != 0 || len(l.g.expired) != 0 {
 			t.Errorf("%d starts, expired %v", n.r.began(), l.g.expired)
-		}
-	})
-}
-
-func TestResumeEndsADrain(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lab) {
-		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
-		n := l.node(1, 1, endless)
-		l.runs(n, 1)
-		done := make(chan error)
-		go func() { done <- n.w.Drain(context.Background(), task.Hour) }()
-		l.sleep(time.Minute)
-		n.w.Resume()
-		if err := <-done; !errors.Is(err, errResumed) {
-			t.Errorf("Drain: %v", err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() { done <- n.w.Drain(ctx, task.Hour) }()
-		l.sleep(time.Minute)
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("Drain: %v", err)
-		}
-		if len(n.r.stopped()) != 0 || !n.w.Status().Draining {
-			t.Error("stopped, or not draining any more")
 		}
 	})
 }
@@ -109,8 +49,6 @@ func TestShutdownReleasesAtOnce(t *testing.T) {
 				t.Errorf("shard %d: %v, ends %v", s.ref.Shard, s.state, s.ends)
 			}
 		}
-		l.sleep(time.Minute)
-		n.w.Resume()
 		l.sleep(time.Minute)
 		if n.r.began() != 3 {
 			t.Error("takes work after a shutdown")
