@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,7 +92,9 @@ var (
 
 // newAPI makes the API of this machine.
 func (m *machine) newAPI() (*api.API, error) {
-	m.standing = &standing{m: m, started: m.clock.Awake()}
+	m.standing = &standing{clock: m.clock, started: m.clock.Awake(), read: m.core.Read, now: func() api.Standing {
+		return api.Standing{Leads: m.core.leader.Leading(), Leader: m.core.LeaderID(), Copy: m.core.HasCopy(), Out: m.trouble.problem() != nil}
+	}}
 	return api.New(api.Config{Self: m.identity.NodeID, Name: m.identity.Name, Cluster: m.identity.Cluster.Name, Version: m.cfg.Version, Clock: m.clock, Log: m.log,
 		Ledger: m.standing, Leader: m.core.leader, Peers: peers{m}, Machine: peers{m}, Process: m.process(), Doctor: peers{m}, Pairing: m.pairing(), Audit: m.audit, Notices: m.notices,
 		NewID: func() task.RequestID { return task.RequestID(uuid.NewString()) }})
@@ -244,27 +245,4 @@ func (m *machine) after(d time.Duration, c chan struct{}) {
 			close(c)
 		}()
 	})
-}
-
-// standing is api.Ledger. It is also asked now and then (watchPlace), or a leader that is lost would have been heard of last when
-// somebody here last asked anything.
-type standing struct {
-	m       *machine
-	started time.Duration
-	heard   atomic.Int64 // Awake() when a leader was known last
-}
-
-// Read gives the applied state.
-func (s *standing) Read(f func(*fsm.State)) { s.m.core.Read(f) }
-
-// Standing is what this member knows of the leadership.
-func (s *standing) Standing() api.Standing {
-	now := s.m.clock.Awake()
-	st := api.Standing{Leads: s.m.core.leader.Leading(), Leader: s.m.core.LeaderID(), Copy: s.m.core.HasCopy(), Out: s.m.trouble.problem() != nil}
-	if st.Leader != "" {
-		s.heard.Store(int64(now))
-	} else {
-		st.Silence = now - max(s.started, time.Duration(s.heard.Load()))
-	}
-	return st
 }

@@ -27,11 +27,11 @@ func (m *machine) watchPlace(ctx context.Context) error {
 			return nil
 		case <-m.clock.After(wakeCheck):
 		}
-		m.standing.Standing()
 		now, gone := slept(), m.addressGone()
 		gap := now - before
 		m.watchCopies(ctx)
 		m.followHistory(ctx)
+		m.watchClock(ctx)
 		m.watchUDP()
 		if gap >= wakeGap {
 			m.log.Info("this machine slept", "for", gap.Round(time.Second).String())

@@ -180,6 +180,7 @@ func (w *wire) start(part func(func(context.Context) error), m *machine) {
 	part(func(ctx context.Context) error { <-ctx.Done(); return w.raft.Close() })
 	part(w.gossip.Run)
 	part(m.watchPlace)
+	part(m.standing.watch)
 	clients := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if proof := transport.ClientFrom(r.Context()); proof.ID != "" {
 			r = r.WithContext(api.WithClient(r.Context(), proof))
