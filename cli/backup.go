@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
+	"lanjobs/node"
 	"lanjobs/task"
 	"lanjobs/transport"
 )
@@ -31,14 +33,20 @@ audit log. Any member that keeps a copy makes it, while the cluster works. From 
 		{name: "show", operands: "FILE", min: 1, max: 1, short: "what a backup is of, and whether it opens", takes: takesOutput, run: runBackupShow,
 			long:  `Without a passphrase, on a terminal or by --passphrase-file, only what its head says.`,
 			flags: []urfave.Flag{passphrase(), &urfave.BoolFlag{Name: "check", Usage: "ask for the passphrase, open it and read all of it"}}},
-		{name: "restore", operands: "FILE", min: 1, max: 1, short: "make this machine the first of the cluster in a backup", takes: takesDataDir | takesOutput | takesDryRun,
+		{name: "restore", operands: "FILE", min: 1, max: 1, short: "make this machine the first of the cluster in a backup", takes: takesDataDir | takesOutput | takesDryRun | takesYes,
 			run: runBackupRestore,
 			long: `For the worst day: no machine of the cluster is left, or what is left is not wanted. This machine becomes the only voter of the
 same cluster, in a new generation; machines that were members come back by themselves if nobody leads them any more, others join
-by a token. While a majority of the cluster lives, it is not what you want: lanjobs help lost-quorum`,
+by a token. While a majority of the cluster lives, it is not what you want: it would stop as soon as it hears of this one. To try
+a backup: lanjobs backup show FILE --check. See lanjobs help lost-quorum
+
+A backup does not know who was removed after it was made. So its tokens end, its clients log in again (--keep-clients lets them
+go on), and a machine that was removed since is named by --without. On a terminal you are shown the machines and asked.`,
 			flags: []urfave.Flag{
 				passphrase(),
 				&urfave.BoolFlag{Name: "replace", Usage: "put the data of the node here aside"},
+				&urfave.StringSliceFlag{Name: "without", Usage: "let the machine or client `NAME` of the backup in no more (repeatable)"},
+				&urfave.BoolFlag{Name: "keep-clients", Usage: "let the clients of the backup go on without a new login"},
 				&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name); a machine of that name in the backup is replaced"},
 				&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port (all addresses, " + defaultPort + ")"},
 				&urfave.BoolFlag{Name: "foreground", Usage: "stay here and be the node"},
@@ -164,7 +172,8 @@ func backupLines(h *transport.BackupHead) []string {
 }
 
 func restoreLines(v *transport.RestoreView) []string {
-	return append(backupLines(&v.BackupHead), fmt.Sprintf("  %s; machines then: %s", count(v.Jobs, "unfinished job"), strings.Join(v.Machines, ", ")), "  it opens, and all of it can be read")
+	return append(backupLines(&v.BackupHead), fmt.Sprintf("  %s; machines then: %s", count(v.Jobs, "unfinished job"), strings.Join(v.Machines, ", ")),
+		fmt.Sprintf("  clients then: %s; %s", orNone(v.Clients), count(v.Tokens, "token")), "  it opens, and all of it can be read")
 }
 
 func runBackupRestore(ctx context.Context, c *call) error {
@@ -196,7 +205,11 @@ func runBackupRestore(ctx context.Context, c *call) error {
 		v.Seeds = nil
 		return c.show(answer{value: v, names: []string{v.Cluster}, head: append(restoreLines(v), "  nothing was changed")})
 	}
-	v, err := c.nodes.restore(ctx, cfg, plain, c.flags.Bool("replace"))
+	how := node.RestoreHow{Replace: c.flags.Bool("replace"), KeepClients: c.flags.Bool("keep-clients"), Without: c.flags.StringSlice("without")}
+	if err := c.confirmRestore(plain, how); err != nil {
+		return err
+	}
+	v, err := c.nodes.restore(ctx, cfg, plain, how)
 	if err != nil {
 		return err
 	}
@@ -218,13 +231,44 @@ func runBackupRestore(ctx context.Context, c *call) error {
 	return nil
 }
 
+// confirmRestore shows a person at a terminal whom the restored cluster will let in: only a person knows who was removed since.
+func (c *call) confirmRestore(plain []byte, how node.RestoreHow) error {
+	if !c.inTTY || c.opt.yes {
+		return nil
+	}
+	v, err := c.nodes.checkBackup(plain)
+	if err != nil {
+		return err
+	}
+	out := func(name string) bool { return slices.Contains(how.Without, name) }
+	question := fmt.Sprintf("Machines that may come back: %s.\n", orNone(slices.DeleteFunc(v.Machines, out)))
+	if how.KeepClients && len(v.Clients) > 0 {
+		question += fmt.Sprintf("Clients that may go on: %s.\n", orNone(slices.DeleteFunc(v.Clients, out)))
+	}
+	return c.confirm(question + "One that was removed since the backup is among them? Then n, and again with --without NAME. Go on?")
+}
+
 func (c *call) saidRestored(v *transport.RestoreView) error {
-	others := ""
-	if n := len(v.Machines); n > 0 {
-		others = fmt.Sprintf("\nMembers then: %s. Those that nobody leads come back by themselves when they meet this one; a new machine: lanjobs token create", strings.Join(v.Machines, ", "))
+	var more strings.Builder
+	if len(v.Machines) > 0 {
+		fmt.Fprintf(&more, "\nMachines then: %s. Those that nobody leads come back by themselves when they meet this one; a new one: lanjobs token create.", strings.Join(v.Machines, ", "))
+		more.WriteString("\nOne that was removed since the backup: lanjobs node rm NAME, at once.")
+	}
+	if len(v.Clients) > 0 {
+		fmt.Fprintf(&more, "\nClients that may go on: %s. One that was removed since the backup: lanjobs client rm NAME, at once.", strings.Join(v.Clients, ", "))
+	}
+	if len(v.Withdrawn) > 0 {
+		fmt.Fprintf(&more, "\nNo longer let in: %s. A client comes in again by lanjobs login, a machine by lanjobs join MACHINE --replace.", strings.Join(v.Withdrawn, ", "))
 	}
 	return c.done(v, []string{v.Cluster}, "✓ \"%s\" goes on with %s as of %s (generation %d, %s).  CA SHA256 %s%s", v.Cluster, v.Node,
-		v.Created.Local().Format("2006-01-02 15:04:05"), v.NewGeneration, count(v.Jobs, "unfinished job"), v.Fingerprint, others)
+		v.Created.Local().Format("2006-01-02 15:04:05"), v.NewGeneration, count(v.Jobs, "unfinished job"), v.Fingerprint, more.String())
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // nodeStopped refuses while a node runs on the folder that is to be filled.

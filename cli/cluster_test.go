@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -151,6 +152,43 @@ func TestJoin(t *testing.T) {
 		t.Errorf("joined %q, started %q", b.joined, b.launched)
 	}
 	b.wants("stdout", b.out.String(), `✓ joined "home" as pc-win, worker (2 machines: not yet fault tolerant, a third one makes it so)`)
+}
+
+// TestJoinSaysWhatTheMachineIs: it comes in as a worker and is given its part a moment later; what is printed is what it is then.
+func TestJoinSaysWhatTheMachineIs(t *testing.T) {
+	for _, c := range []struct {
+		then   string // its role after a second
+		others int
+		voters int // after two
+		want   string
+	}{
+		{"standby", 1, 1, "as pc-win, standby, may become a voter (x)"},
+		{"standby", 2, 1, "as pc-win, standby, may become a voter (x)"},
+		{"voter", 2, 3, "as pc-win, voter (x)"},
+		{"standby", 3, 3, "as pc-win, standby, may become a voter (x)"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.up = false
+			b.api.view.Sentence, b.api.view.Voters = "x", 1
+			b.api.view.Nodes = []task.NodeView{{ID: "n1", Name: "pc-win", Role: "worker", State: "ready"}}
+			for range c.others {
+				b.api.view.Nodes = append(b.api.view.Nodes, task.NodeView{ID: "n2", Role: "voter", State: "ready"})
+			}
+			self := func(role string) {
+				b.api.change(func() {
+					nodes := slices.Clone(b.api.view.Nodes)
+					nodes[0].Role = role
+					b.api.view.Nodes = nodes
+				})
+			}
+			time.AfterFunc(time.Second, func() { self("standby") })
+			time.AfterFunc(2*time.Second, func() { self(c.then); b.api.change(func() { b.api.view.Voters = c.voters }) })
+			b.w.stdin = strings.NewReader("LJ1-abc\n")
+			b.expect(exitDone, "join", "mini-1.local", "--token-file", "-")
+			b.wants("stdout", b.out.String(), c.want)
+		})
+	}
 }
 
 // TestJoinFromOwnNode: a node of this machine only makes room if nothing of it is unfinished.

@@ -113,14 +113,65 @@ func TestProcTwoRecoveries(t *testing.T) {
 	l.must(other, "recover", "--yes", "--cluster", "home")
 	l.submit(other, l.file("second", "", "say start"))
 	one.restart()
-	l.waitFor(60*time.Second, "one of them says that there are two", func() bool {
-		return strings.Contains(l.notices(one)+l.notices(other), `"home" exists twice`)
+	l.waitFor(60*time.Second, "one of them has stopped", func() bool {
+		return strings.Contains(l.notices(one)+l.notices(other), `What ran here is stopped`)
 	})
-	for n, has := range map[*member]string{one: "first", other: "second"} {
-		v := l.status(n)
-		if v.Leader != v.Self || v.Voters != 1 || len(v.Jobs) != 1 || v.Jobs[0].Name != has {
-			t.Errorf("%s: %d voters, led by %s, jobs %+v", n.name, v.Voters, v.LeaderName, v.Jobs)
+	stays, job := one, "first"
+	if strings.Contains(l.notices(one), "stopped") {
+		stays, job = other, "second"
+	}
+	v := l.status(stays)
+	if v.Leader != v.Self || v.Voters != 1 || len(v.Jobs) != 1 || v.Jobs[0].Name != job || strings.Contains(l.notices(stays), "is stopped") {
+		t.Errorf("%s: %d voters, led by %s, jobs %+v", stays.name, v.Voters, v.LeaderName, v.Jobs)
+	}
+	ended := l.others(stays)[0]
+	if ended == l.nodes[0] {
+		ended = l.others(stays)[1]
+	}
+	for _, n := range []*member{stays, ended} {
+		if text := l.notices(n); !strings.Contains(text, `"home" exists twice`) {
+			t.Errorf("%s: %s", n.name, text)
 		}
+	}
+	third := filepath.Join(l.dir, "third.yaml")
+	l.write(third, l.file("third", "", "say start"))
+	if _, diag, code := l.cli(ended, "", "submit", third, "--timeout", "5s"); code == 0 || !strings.Contains(diag, "exists twice") {
+		t.Errorf("the one that has stopped takes a job: exit %d %s", code, diag)
+	}
+}
+
+// TestProcOldMembersAllAtOnce: a cluster is restored on a machine that the old members have never heard of, and they are all switched on
+// at once. They elect a leader in the old history, hear of the later one, and go over.
+func TestProcOldMembersAllAtOnce(t *testing.T) {
+	t.Parallel()
+	l := cluster(t)
+	old := []*member{l.nodes[0], l.nodes[1], l.nodes[2]}
+	pass, file := filepath.Join(l.dir, "pass"), filepath.Join(l.dir, "home.backup")
+	l.write(pass, "four words make one\n")
+	id := l.submit(old[0], l.file("night", lease(20*time.Second)+"\nretry: {attempts: 5}", steps))
+	l.saved("night", 2)
+	l.must(old[1], "backup", "save", "--out", file, "--passphrase-file", pass)
+	for _, n := range old {
+		n.poweroff()
+	}
+	d := l.add("d", fmt.Sprintf("127.0.0.9:%d", l.port))
+	d.spawn("backup", "restore", file, "--passphrase-file", pass, "--node-name", "d", "--listen", d.listen, "--foreground")
+	l.waitFor(30*time.Second, "it leads what was saved", func() bool { v := l.status(d); return v.Health == "healthy" && v.Leader == v.Self })
+	for _, n := range old {
+		n.restart()
+	}
+	for _, n := range old {
+		l.waitFor(60*time.Second, n.name+" goes over", func() bool { return n.logged("it goes over to the later history") })
+	}
+	l.readies(d, 4, 60*time.Second)
+	l.open("night")
+	l.ends(d, id, task.JobSucceeded, 90*time.Second)
+	// Until a machine hears of the other history, an attempt of each may run: tokens tell them apart, and only the later counts.
+	if starts := l.ledger.of("night", "start"); starts[len(starts)-1].fence>>task.GenerationBits != 2 {
+		t.Errorf("the last attempt has fence %d", starts[len(starts)-1].fence)
+	}
+	for _, n := range append(old, d) { // a machine looks every few seconds whether there are still two
+		l.waitFor(30*time.Second, n.name+" has nothing to complain about", func() bool { return l.notices(n) == "" })
 	}
 }
 
@@ -135,13 +186,15 @@ func TestProcRestore(t *testing.T) {
 	id := l.submit(a, l.file("night", lease(20*time.Second)+"\nretry: {attempts: 5}", steps))
 	l.must(a, "queue", "set", "video", "--max", "2")
 	l.saved("night", 3)
+	anna := l.login("anna", "admin", b, a)
+	early := l.must(a, "token", "create", "-q", "--uses", "5")
 	file := filepath.Join(l.dir, "home.backup")
 	l.must(b, "backup", "save", "--out", file, "--passphrase-file", pass)
 	if text, _ := os.ReadFile(file); strings.Contains(string(text), "PRIVATE KEY") || strings.Contains(string(text), l.ledger.path) {
 		t.Error("the file holds the key or a job's environment in the clear")
 	}
 	var head transport.RestoreView
-	if out := l.must(b, "backup", "show", file, "--check", "--passphrase-file", pass, "-o", "json"); json.Unmarshal([]byte(out), &head) != nil || head.Jobs != 1 || len(head.Machines) != 3 {
+	if out := l.must(b, "backup", "show", file, "--check", "--passphrase-file", pass, "-o", "json"); json.Unmarshal([]byte(out), &head) != nil || head.Jobs != 1 || len(head.Machines) != 3 || len(head.Clients) != 1 || head.Tokens == 0 {
 		t.Errorf("show: %s", out)
 	}
 	late := l.add("late", fmt.Sprintf("127.0.0.8:%d", l.port))
@@ -169,6 +222,9 @@ func TestProcRestore(t *testing.T) {
 	if _, diag, code := l.cli(d, "", "backup", "restore", file, "--passphrase-file", token); code != 4 || d.holds("identity.json") {
 		t.Errorf("a wrong passphrase: exit %d %s", code, diag)
 	}
+	if _, diag, code := l.cli(d, "", append(restore, "--without", "nobody")...); code != 5 || !strings.Contains(diag, "It has: ") || d.holds("identity.json") {
+		t.Errorf("a name that the backup does not have: exit %d %s", code, diag)
+	}
 	d.spawn(append(restore, "--foreground")...)
 	l.waitFor(30*time.Second, "it leads what was saved", func() bool {
 		v := l.status(d)
@@ -177,11 +233,20 @@ func TestProcRestore(t *testing.T) {
 	if out := l.must(d, "queue", "show", "video"); !strings.Contains(out, "2") {
 		t.Errorf("the queue: %s", out)
 	}
+	// What the backup has of tokens and clients is worth nothing any more: who was removed since is not to be let in again.
+	if v := l.status(d); v.Name != "home" {
+		t.Errorf("restored %+v", v)
+	}
+	if out := l.must(d, "client", "ls") + l.must(d, "token", "ls"); strings.Contains(out, "anna") {
+		t.Errorf("still let in: %s", out)
+	}
+	l.person("finder").want(4, "", early, "login", d.peer, "--token-file", "-")
 	// One after the other: two of three old voters at once would elect a leader of the old history before they hear of d.
 	b.restart()
 	l.waitFor(60*time.Second, "b goes over", func() bool { return b.logged("it goes over to the later history") })
 	c.restart()
 	l.waitFor(60*time.Second, "b and c are back and vote", func() bool { v := l.status(d); return v.Voters == 3 && v.Health == "healthy" })
+	anna.want(4, "", "", "status", "--timeout", "10s") // she knows the addresses of b and c
 	late.restart()
 	l.says(late, 60*time.Second, "older than this machine's joining")
 	l.starts("night", 2, 90*time.Second)

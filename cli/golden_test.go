@@ -56,7 +56,8 @@ func home(b *bench) {
 		{ID: "n2", Name: "mini-2", Role: "voter", State: "silent", OS: "darwin", Arch: "arm64", CPUs: 8, Slots: 8, Version: "1.4.0",
 			Load: &task.Load{CPU: 1}, SeenSeconds: ptr(240.0), Note: "asleep since 12:01?", Since: ptr(at(4 * time.Minute))},
 		{ID: "n3", Name: "nas", Role: "voter", State: "ready", OS: "linux", Arch: "amd64", CPUs: 4, Slots: 4, Version: "1.4.0", Running: 2,
-			Load: &task.Load{CPU: 0.7}, SeenSeconds: ptr(2.0)},
+			Rules: task.RulesView{RefuseQueues: []string{"gpu", "video"}, RunAs: "tasks", AllowUsers: []string{"anna"}, Inhibit: "never", ReservePercent: 50},
+			Load:  &task.Load{CPU: 0.7}, SeenSeconds: ptr(2.0)},
 		{ID: "n4", Name: "pc-win", Role: "worker", State: "draining", OS: "windows", Arch: "amd64", CPUs: 16, Slots: 16, Version: "1.4.0", Running: 1,
 			Load: &task.Load{CPU: 0.1}, SeenSeconds: ptr(3.0), Labels: []task.KV{{Name: "gpu", Value: "true"}}},
 	}

@@ -95,7 +95,10 @@ func runJoin(ctx context.Context, c *call) error {
 	if v, err = c.untilMember(ctx, v); err != nil {
 		return err
 	}
-	if err := c.done(v, []string{cluster}, "✓ joined \"%s\" as %s", cluster, joinedAs(v, cfg.Name)); err != nil {
+	if !c.flags.Bool("worker") {
+		v = c.untilSeated(ctx, v)
+	}
+	if err := c.done(v, []string{cluster}, "✓ joined \"%s\" as %s", cluster, joinedAs(v, cfg.Name, c.flags.Bool("worker"))); err != nil {
 		return err
 	}
 	c.saidStarted(v)
@@ -217,15 +220,53 @@ func (c *call) untilMember(ctx context.Context, v *task.ClusterView) (*task.Clus
 	}
 }
 
-func joinedAs(v *task.ClusterView, name string) string {
+// seatPatience is how long a machine that may vote waits to be given its part: the leader sees to that as soon as it has registered.
+const seatPatience = 4 * time.Second
+
+// untilSeated waits a moment until a machine that has joined has the part that it will have: it comes in as a worker, keeps a copy
+// then, and votes if more voters are wanted.
+func (c *call) untilSeated(ctx context.Context, v *task.ClusterView) *task.ClusterView {
+	cl := c.clientHere()
+	cl.slow = nil
+	for start := c.clock.Awake(); c.clock.Awake()-start < seatPatience && !seated(v); {
+		if wait(ctx, c.clock, 200*time.Millisecond) != nil {
+			return v
+		}
+		fresh := &task.ClusterView{}
+		if cl.get(ctx, "/v1/status", nil, fresh) == nil {
+			v = fresh
+		}
+	}
+	return v
+}
+
+// seated tells whether nothing more is to be waited for.
+func seated(v *task.ClusterView) bool {
 	for _, n := range v.Nodes {
 		if n.ID == v.Self {
-			text := n.Name + ", " + n.Role
-			if v.Sentence != "" {
-				text += " (" + v.Sentence + ")"
-			}
-			return text
+			return n.Role != "worker" && (n.Role != "standby" || v.Voters >= 3 || len(v.Nodes) < 3)
 		}
+	}
+	return false
+}
+
+// joinedAs says as what this machine is in. plain: it was told to be a worker and stays one.
+func joinedAs(v *task.ClusterView, name string, plain bool) string {
+	for _, n := range v.Nodes {
+		if n.ID != v.Self {
+			continue
+		}
+		text := n.Name + ", " + n.Role
+		switch {
+		case n.Role == "worker" && !plain:
+			text += " for now, may become a voter"
+		case n.Role == "standby":
+			text += ", may become a voter"
+		}
+		if v.Sentence != "" {
+			text += " (" + v.Sentence + ")"
+		}
+		return text
 	}
 	return name
 }

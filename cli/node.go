@@ -175,9 +175,33 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 	add("addresses", strings.Join(n.Addresses, ", "))
 	add("seat", n.Seat)
 	add("awake", awakeText(n))
+	for _, line := range rulesText(n) {
+		add(line[0], line[1])
+	}
 	add("note", sleepNote(*n, c.clock.Wall()))
 	add("refused", n.Refusal)
 	return answer{value: n, names: []string{n.Name}, head: head}
+}
+
+// rulesText are the rules of a machine's owner, those left out that are as they are by default.
+func rulesText(n *task.NodeView) (lines [][2]string) {
+	r := n.Rules
+	if len(r.RefuseQueues) > 0 {
+		lines = append(lines, [2]string{"refuses", "queue " + strings.Join(r.RefuseQueues, ", ")})
+	}
+	if r.RunAs != "" {
+		lines = append(lines, [2]string{"run as", r.RunAs})
+	}
+	if len(r.AllowUsers) > 0 {
+		lines = append(lines, [2]string{"users", "job files may name " + strings.Join(r.AllowUsers, ", ")})
+	}
+	if r.Inhibit != "" && r.Inhibit != task.DefaultInhibit {
+		lines = append(lines, [2]string{"inhibit", r.Inhibit})
+	}
+	if r.Inhibit != "" && r.ReservePercent != task.DefaultReserve {
+		lines = append(lines, [2]string{"reserve", fmt.Sprintf("%d %% of it stays free of jobs", r.ReservePercent)})
+	}
+	return lines
 }
 
 // awakeText says whether a machine is kept awake while something runs on it, and what feeds it.

@@ -20,7 +20,7 @@ type nodes struct {
 	find   func(context.Context, node.Config) ([]transport.Found, error)
 	pair   func(ctx context.Context, cfg node.Config, peer string, worker bool, talk node.PairTalk) (admission, error)
 
-	restore     func(ctx context.Context, cfg node.Config, plain []byte, replace bool) (*transport.RestoreView, error)
+	restore     func(ctx context.Context, cfg node.Config, plain []byte, how node.RestoreHow) (*transport.RestoreView, error)
 	setAside    func(cfg node.Config) error
 	checkBackup func(plain []byte) (*transport.RestoreView, error)
 }

@@ -58,7 +58,7 @@ func (c *RegisterNode) apply(s *State) Result {
 
 // checkInfo bounds what a node says of itself.
 func checkInfo(n *task.NodeInfo) bool {
-	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version) + len(n.Limits) + len(n.Host)
+	size := len(n.Name) + len(n.OS) + len(n.Arch) + len(n.Version) + len(n.Limits) + len(n.Host) + len(n.RunAs) + len(n.Inhibit)
 	for _, texts := range [][]string{n.Shells, n.MACs, n.Refuses} {
 		if len(texts) > maxLabels {
 			return false

@@ -54,58 +54,34 @@ func (s *State) Members() int {
 
 // level is the lowest level whose snapshots can hold the state: as long as nothing needs a higher one, older replicas can read it.
 func (s *State) level() int {
-	if s.needs3() {
-		return 3
+	level := 1
+	need := func(l int, does bool) bool {
+		if does {
+			level = max(level, l)
+		}
+		return level < 3 // there is nothing higher to look for
 	}
 	q := s.queues
-	if len(s.schedules) > 0 || len(s.acts) > 0 || len(q) != 1 || q[0].Max != 0 || q[0].Paused || q[0].Balance != "" || q[0].By != "" {
-		return 2
-	}
-	level := 1
+	need(3, len(s.clients) > 0)
+	need(2, len(s.schedules) > 0 || len(s.acts) > 0 || len(q) != 1 || q[0].Max != 0 || q[0].Paused || q[0].Balance != "" || q[0].By != "")
 	for _, n := range s.nodes {
-		if len(n.Key) > 0 || n.Info.Limits != "" {
-			level = 2
-		}
-	}
-	s.keys.each(func(_ int, p *KeyProof) bool {
-		if p.Key != "" {
-			level = 2
-		}
-		return level < 2
-	})
-	s.Jobs(func(j *Job) bool {
-		if j.Spec.level > 1 || j.Paused || j.Priority != j.Spec.Priority || j.Schedule != "" {
-			level = 2
-		}
-		return level < 2
-	})
-	return level
-}
-
-// needs3 tells whether anything of level 3 is in the state.
-func (s *State) needs3() bool {
-	if len(s.clients) > 0 {
-		return true
-	}
-	for _, n := range s.nodes {
-		if n.Care != (Care{}) {
-			return true
-		}
+		need(3, n.Care != (Care{}))
+		need(2, len(n.Key) > 0 || n.Info.Limits != "")
 	}
 	for _, t := range s.tokens {
-		if t.Role != "" {
-			return true
-		}
+		need(3, t.Role != "")
 	}
 	for _, sc := range s.schedules {
-		if sc.Spec.level > 2 {
-			return true
-		}
+		need(sc.Spec.level, true)
 	}
-	found := false
-	s.Jobs(func(j *Job) bool {
-		found = j.Spec.level > 2
-		return !found
-	})
-	return found
+	if level == 1 { // keys have nothing of a higher one
+		s.keys.each(func(_ int, p *KeyProof) bool { need(2, p.Key != ""); return level < 2 })
+	}
+	if level < 3 {
+		s.Jobs(func(j *Job) bool {
+			need(2, j.Paused || j.Priority != j.Spec.Priority || j.Schedule != "")
+			return need(j.Spec.level, true)
+		})
+	}
+	return level
 }

@@ -41,7 +41,7 @@ func encInfo(e *enc, n task.NodeInfo) {
 		list(e, n.Labels, encKV)
 		list(e, n.Shells, (*enc).str)
 		// What came later is written only if it is there; a reader that does not know it skips it.
-		more := n.Laptop || n.Host != "" || len(n.MACs) > 0 || len(n.Refuses) > 0 || n.Reserve != 0
+		more := n.Laptop || n.Host != "" || len(n.MACs) > 0 || len(n.Refuses) > 0 || n.Reserve != 0 || n.RunAs != "" || n.Inhibit != ""
 		if n.Limits != "" || more {
 			e.str(n.Limits)
 		}
@@ -51,6 +51,10 @@ func encInfo(e *enc, n task.NodeInfo) {
 			list(e, n.MACs, (*enc).str)
 			list(e, n.Refuses, (*enc).str)
 			e.num(n.Reserve)
+		}
+		if n.RunAs != "" || n.Inhibit != "" {
+			e.str(n.RunAs)
+			e.str(n.Inhibit)
 		}
 	})
 }
@@ -64,6 +68,9 @@ func decInfo(d *dec) (n task.NodeInfo) {
 		}
 		if d.more() {
 			n.Laptop, n.Host, n.MACs, n.Refuses, n.Reserve = d.bool(), d.str(), readList(d, (*dec).str), readList(d, (*dec).str), d.num()
+		}
+		if d.more() {
+			n.RunAs, n.Inhibit = d.str(), d.str()
 		}
 	})
 	return n

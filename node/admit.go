@@ -55,6 +55,9 @@ func (m *machine) admitHere(ctx context.Context, _ task.NodeID, q *transport.Joi
 	if err != nil {
 		return nil, err
 	}
+	if err := m.madeFor(q.TokenSecret, q.Info.Name, q.Info.ID, key); err != nil {
+		return nil, err
+	}
 	err = m.core.commit(ctx, &fsm.AdmitNode{TokenHash: transport.HashSecret(q.TokenSecret), Node: q.Info.ID, Name: q.Info.Name, Worker: !q.Info.Voter, Key: key})
 	if err != nil {
 		return nil, err

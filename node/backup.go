@@ -41,7 +41,11 @@ func (p peers) Backup(ctx context.Context) ([]byte, error) {
 	for _, o := range p.Members() {
 		head.Seeds = append(head.Seeds, o.Addresses...)
 	}
-	snapshot := m.core.ledger.freeze()
+	return packBackup(head, m.core.ledger.freeze(), m.identity.Cluster.Generation)
+}
+
+// packBackup puts a head before a frozen state.
+func packBackup(head transport.BackupHead, snapshot *fsm.Snapshot, generation uint64) ([]byte, error) {
 	var state bytes.Buffer
 	if err := snapshot.Write(&state); err != nil {
 		return nil, err
@@ -50,7 +54,7 @@ func (p peers) Backup(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this machine's state does not read back: %w", err)
 	}
-	head.Index, head.Generation, head.Level = s.Index, max(s.Generation, transport.GenerationNumber(m.identity.Cluster.Generation)), s.Members()
+	head.Index, head.Generation, head.Level = s.Index, max(s.Generation, transport.GenerationNumber(generation)), s.Members()
 	sum := sha256.Sum256(state.Bytes())
 	head.Digest = hex.EncodeToString(sum[:])
 	line, err := json.Marshal(head)
@@ -87,9 +91,9 @@ func (m *machine) upToDate(ctx context.Context) error {
 }
 
 // RestoreBackup makes the node of a data folder, which does not run, the first and only voter of a cluster as a backup has it:
-// under a new id, in a new generation. plain is what SealBackup was given. What the folder held is set aside if replace is
-// true, else it is refused.
-func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) (*transport.RestoreView, error) {
+// under a new id, in a new generation. plain is what SealBackup was given. Not all that the backup would let in is let in again,
+// see withdraw.
+func RestoreBackup(ctx context.Context, cfg Config, plain []byte, how RestoreHow) (*transport.RestoreView, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, task.NewProblem(task.ErrInvalid, err.Error(), "")
 	}
@@ -104,11 +108,11 @@ func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) 
 	above := []uint64{head.Generation, state.Generation}
 	old, err := transport.LoadIdentity(cfg.DataDir)
 	switch {
-	case err == nil && !replace:
+	case err == nil && !how.Replace:
 		return nil, occupied(old)
 	case err == nil && old.Cluster.ID == head.ClusterID:
 		above = append(above, transport.GenerationNumber(old.Cluster.Generation))
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !replace:
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !how.Replace:
 		return nil, err
 	}
 	identity, err := transport.NewIdentity(cfg.Name)
@@ -124,13 +128,17 @@ func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) 
 	if err := joinItself(identity, ca, info); err != nil {
 		return nil, err
 	}
-	alive, err := askSeeds(ctx, cfg, identity, head.Seeds)
+	left, err := askSeeds(ctx, cfg, identity, head.Seeds)
 	if err != nil {
 		return nil, err
 	}
-	identity.Cluster.Generation = transport.NextGeneration(append(above, alive...)...)
+	identity.Cluster.Generation = transport.NextGeneration(append(above, left.numbers...)...)
 	info = identity.Cluster
 	rules, err := keptRules(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	withdrawn, events, err := withdraw(state, how, left.gone, clockOf(cfg).Wall().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -143,22 +151,31 @@ func RestoreBackup(ctx context.Context, cfg Config, plain []byte, replace bool) 
 			begin.Replaces = append(begin.Replaces, n.Info.ID)
 		}
 	}
-	if err := settleRestored(cfg, identity, state, head, Settings{Listen: cfg.Listen, Seeds: slices.Clone(head.Seeds), Begin: begin, Rules: cfg.Rules.over(rules)}); err != nil {
+	h := &history{state: state, events: [][]task.Event{events}, index: max(state.Index, 1), term: state.Term}
+	if err := settleRestored(cfg, identity, h, Settings{Listen: cfg.Listen, Seeds: slices.Clone(head.Seeds), Begin: begin, Rules: cfg.Rules.over(rules)}); err != nil {
 		return nil, err
 	}
-	return &transport.RestoreView{BackupHead: *head, Node: identity.Name, Fingerprint: ca.Fingerprint().Short(), Addresses: announced(addr),
-		NewGeneration: transport.GenerationNumber(info.Generation), Jobs: state.Live(), Machines: membersOf(state)}, nil
+	v := restoreView(head, state)
+	v.Node, v.Fingerprint, v.Addresses = identity.Name, ca.Fingerprint().Short(), announced(addr)
+	v.NewGeneration, v.Withdrawn = transport.GenerationNumber(info.Generation), withdrawn
+	return v, nil
 }
 
-// askSeeds asks what is left of the cluster, where it was when the backup was made, for its generation. One that has a leader is
-// no case for a restore.
-func askSeeds(ctx context.Context, cfg Config, self *transport.Identity, seeds []string) (numbers []uint64, err error) {
+// leftOver is what survivors of a cluster know that a backup of it does not.
+type leftOver struct {
+	numbers []uint64      // of their generations
+	gone    []task.NodeID // machines that were removed
+}
+
+// askSeeds asks what is left of the cluster, where it was when the backup was made, for its generation and for
+// who was removed. One that has a leader is no case for a restore.
+func askSeeds(ctx context.Context, cfg Config, self *transport.Identity, seeds []string) (left leftOver, err error) {
 	clock := clockOf(cfg)
 	ctx, cancel := transport.WithTimeout(ctx, clock, historyTimeout)
 	defer cancel()
 	trust, err := transport.NewTrust(self, clock, nil)
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	dialer := transport.NewDialer(transport.DialerConfig{Trust: trust, Net: transport.DialTCP, Clock: clock})
 	var (
@@ -173,12 +190,12 @@ func askSeeds(ctx context.Context, cfg Config, self *transport.Identity, seeds [
 			defer client.Close()
 			var r transport.HistoryReply
 			if client.Call(ctx, task.NodeID(addr), transport.MethodHistory, &transport.HistoryRequest{}, &r) != nil {
-
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			numbers = append(numbers, transport.GenerationNumber(r.Cluster.Generation))
+			left.numbers = append(left.numbers, transport.GenerationNumber(r.Cluster.Generation))
+			left.gone = append(left.gone, r.Gone...)
 			if r.Leader != "" {
 				err = task.NewProblem(task.ErrConflict, fmt.Sprintf("%q lives and has a leader: %s says so. Nothing was changed.", self.Cluster.Name, addr),
 					"To be part of it: lanjobs join MACHINE. To go back to the backup all the same, stop its machines first.")
@@ -186,7 +203,7 @@ func askSeeds(ctx context.Context, cfg Config, self *transport.Identity, seeds [
 		})
 	}
 	asked.Wait()
-	return numbers, err
+	return left, err
 }
 
 // joinItself gives an identity its certificate by the authority that came with the backup.
@@ -203,7 +220,7 @@ func joinItself(identity *transport.Identity, ca *transport.CA, info transport.C
 }
 
 // settleRestored writes the data folder; the identity last.
-func settleRestored(cfg Config, identity *transport.Identity, state *fsm.State, head *transport.BackupHead, s Settings) error {
+func settleRestored(cfg Config, identity *transport.Identity, h *history, s Settings) error {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return err
 	}
@@ -216,7 +233,10 @@ func settleRestored(cfg Config, identity *transport.Identity, state *fsm.State, 
 		return err
 	}
 	to := StoreConfig{DataDir: cfg.DataDir, Self: identity.NodeID, Generation: identity.Cluster.Generation, Log: cfg.Log}
-	if err := writeNext(to, &frozen{state.Snapshot()}, max(head.Index, 1), state.Term+1); err != nil {
+	if err := writeNext(to, &frozen{h.state.Snapshot()}, h.index, h.term+1); err != nil {
+		return err
+	}
+	if err := h.audit(cfg); err != nil {
 		return err
 	}
 	return identity.Save(cfg.DataDir)
@@ -258,10 +278,11 @@ func CheckBackup(plain []byte) (*transport.RestoreView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &transport.RestoreView{BackupHead: *head, Jobs: state.Live(), Machines: membersOf(state)}, nil
+	return restoreView(head, state), nil
 }
 
-func membersOf(state *fsm.State) (names []string) {
+func membersOf(state *fsm.State) []string {
+	names := []string{}
 	for _, n := range state.Nodes() {
 		if n.Gone == "" {
 			names = append(names, n.Info.Name)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -43,6 +44,7 @@ type Parts struct {
 	Begin *fsm.NewGeneration
 	// Diverged hears how this member's state compares with the leader's after an entry. May be nil.
 	Diverged func(index uint64, differs bool)
+	Era      time.Time // see leader.Config
 	// Replaces are nodes whose place this one takes in a restored cluster, when it is founded.
 	Replaces   []task.NodeID
 	Founded    func()
@@ -81,7 +83,7 @@ func NewCore(p Parts) (*Core, error) {
 	c := &Core{parts: p, kick: make(chan struct{}, 1)}
 	c.silent.Store(int64(p.Clock.Awake()))
 	c.ledger = newLedger(p.Log, p.Clock, p.Events, p.SyncEvents, p.Restored)
-	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller, Begin: p.Begin})
+	c.leader = leader.New(leader.Config{Self: p.Self, Log: c.ledger, Clock: p.Clock, Slog: p.Log, NewJobID: p.NewJobID, Elected: c.Leads, Caller: p.Caller, Begin: p.Begin, Era: p.Era})
 	c.control = &control{self: p.Self, caller: p.Caller, clock: p.Clock, known: c.LeaderID, members: p.Members, out: p.Out, crashes: p.Crashes}
 	c.worker = worker.New(worker.Config{NodeInfo: p.Info, Incarnation: p.Incarnation, Clock: p.Clock, Control: c.control,
 		Store: p.Outbox, Load: p.Load, Awake: p.Awake, Log: p.Log})

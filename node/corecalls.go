@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -64,6 +65,9 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		return c.ping(), nil
 	case transport.MethodAPI, transport.MethodReadLog, transport.MethodJoin, transport.MethodPair, transport.MethodLogin, transport.MethodTwin, transport.MethodRejoin,
 		transport.MethodProbe, transport.MethodDoctor, transport.MethodWake, transport.MethodHistory:
+		if err := c.knows(from, method); err != nil {
+			return nil, err
+		}
 		return c.parts.Local.ServeCall(ctx, from, method, body)
 	case transport.MethodDigest:
 		return transport.Answer(ctx, c, from, body, (*Core).serveDigest)
@@ -71,6 +75,24 @@ func (c *Core) ServeCall(ctx context.Context, from task.NodeID, method transport
 		defer c.lookAtSeats()
 	}
 	return c.leader.ServeCall(ctx, from, method, body)
+}
+
+// knows refuses, on the leader, what only members may ask for, to a machine that the ledger does not know: it has a certificate of
+// this cluster, and came in after the backup from which the cluster was restored. Only a leader can tell such a one from a
+// machine that has just been let in.
+func (c *Core) knows(from task.NodeID, method transport.Method) error {
+	if from == c.parts.Self || method == transport.MethodTwin || method == transport.MethodHistory || method == transport.MethodProbe || !c.leader.Leading() {
+		return nil
+	}
+	stranger, name := false, ""
+	c.ledger.Read(func(s *fsm.State) {
+		n := s.Node(from)
+		stranger, name = s.Cluster.ID != "" && (n == nil || n.Gone != ""), s.Cluster.Name
+	})
+	if !stranger {
+		return nil
+	}
+	return task.NewProblem(task.ErrNotAllowed, fmt.Sprintf("node %s is not a member of %q", from, name), "Join as a new one: lanjobs join MACHINE --replace")
 }
 
 // ping says how far this node's log is.

@@ -20,13 +20,47 @@ import (
 // does about it:
 //
 //	nobody leads its own history, and a leader has the later   it goes over: under its id, with its log set aside
-//	somebody leads its own, or the numbers are equal           only a person can know which one counts: its status says so
+//	it has started just now, and a leader has the later        the same: machines that come back all at once elect a leader of the
+//	                                                           earlier one before they hear of the later
+//	somebody leads its own, or the numbers are equal           it stops: what runs here, and its part in Raft. Only a person can know
+//	                                                           which one counts, and until then nothing may be done in both
 //	the later one does not know it                             the backup is older than its joining: its status says how to join again
+//
+// So the earlier history ends, or rests, as soon as its members hear of the later one. Stopping loses nothing: its log stays where
+// it is.
 
 const (
 	historyTimeout  = 2 * time.Second
 	historyPatience = 3 // looks without a leader, wakeCheck apart, before a running machine goes over
+	// historyStart is how long after its start a machine goes over as it would have before its Raft began, had it heard by then.
+	historyStart = time.Minute
 )
+
+// historyStep is what a machine does about a later history.
+type historyStep int
+
+const (
+	historyWait    historyStep = iota // nobody leads the later one
+	historyOver                       // it goes over
+	historyUnknown                    // the later one does not know it
+	historyStop                       // it takes no part any more: a person has to choose
+)
+
+// stepOf decides; r is the answer of the latest history that is later than a machine's own. led tells whether somebody leads its
+// own, young whether it has just started.
+func stepOf(own uint64, r *transport.HistoryReply, led, young bool) historyStep {
+	switch {
+	case r.Leader == "":
+		return historyWait
+	case !mayGoOver(own, r):
+		return historyStop
+	case led && !(young && r.Member):
+		return historyStop
+	case !r.Member:
+		return historyUnknown
+	}
+	return historyOver
+}
 
 // heardHistories are the generations of members, as calls and streams have shown them.
 type heardHistories struct {
@@ -94,7 +128,7 @@ func (m *machine) askHistories(ctx context.Context) error {
 	switch {
 	case r == nil:
 		return nil
-	case !m.mayGoOver(r) || !r.Member:
+	case !mayGoOver(m.identity.Cluster.Generation, r) || !r.Member:
 		return nil // it looks again while it runs
 	}
 	return &errOver{r.Cluster, m.nameOf(id)}
@@ -114,8 +148,8 @@ func (m *machine) latest(replies map[task.NodeID]*transport.HistoryReply) (from 
 
 // mayGoOver tells whether a later history is one that a machine may go over to by itself: it lives, and there is no doubt that it
 // is the later one.
-func (m *machine) mayGoOver(r *transport.HistoryReply) bool {
-	return r.Leader != "" && transport.GenerationNumber(r.Cluster.Generation) > transport.GenerationNumber(m.identity.Cluster.Generation)
+func mayGoOver(own uint64, r *transport.HistoryReply) bool {
+	return r.Leader != "" && transport.GenerationNumber(r.Cluster.Generation) > transport.GenerationNumber(own)
 }
 
 // histories asks members for theirs, all at once; who does not answer is left out.
@@ -143,8 +177,11 @@ func (m *machine) histories(ctx context.Context, ids []task.NodeID) map[task.Nod
 	return out
 }
 
-// followHistory looks, now and then while this machine runs, whether there is a later history, and goes over if its own has no leader.
+// followHistory looks, now and then while this machine runs, whether there is a later history, and does what stepOf says.
 func (m *machine) followHistory(ctx context.Context) {
+	if m.trouble.problem() != nil {
+		return
+	}
 	later, earlier := m.otherHistories()
 	if len(later)+len(earlier) == 0 {
 		m.trouble.note(aboutHistory, "")
@@ -154,27 +191,29 @@ func (m *machine) followHistory(ctx context.Context) {
 	defer cancel()
 	replies := m.histories(ask, append(later, earlier...))
 	id, r := m.latest(replies)
-	switch {
-	case r == nil:
+	if r == nil {
 		m.tellEarlier(replies)
 		return
-	case m.led() || r.Leader != "" && !m.mayGoOver(r):
+	}
+	led := m.led()
+	if led {
 		m.heard.leaderless = 0
-		m.tellTwo(id, r)
-		return
-	case r.Leader == "":
-		return
-	case !r.Member:
+	}
+	young := time.Duration(m.clock.Boot()-m.started) < historyStart
+	switch stepOf(m.identity.Cluster.Generation, r, led, young) {
+	case historyStop:
+		m.putOut(m.twoProblem(id, r))
+	case historyUnknown:
 		m.tellUnknown(id)
-		return
+	case historyOver:
+		if m.heard.leaderless++; !led && m.heard.leaderless < historyPatience {
+			return
+		}
+		m.once.Do(func() {
+			m.over.Store(&errOver{r.Cluster, m.nameOf(id)})
+			close(m.restart)
+		})
 	}
-	if m.heard.leaderless++; m.heard.leaderless < historyPatience {
-		return
-	}
-	m.once.Do(func() {
-		m.over.Store(&errOver{r.Cluster, m.nameOf(id)})
-		close(m.restart)
-	})
 }
 
 // led tells whether this machine's own history has a leader, as far as it can know.
@@ -191,20 +230,32 @@ func (m *machine) tellEarlier(replies map[task.NodeID]*transport.HistoryReply) {
 	m.trouble.note(aboutHistory, "")
 }
 
-// tellTwo says that the cluster exists twice.
+// tellTwo says on the later side that the cluster exists twice; the earlier one stops as soon as its members hear of it.
 func (m *machine) tellTwo(id task.NodeID, r *transport.HistoryReply) {
-	other, own := transport.GenerationNumber(r.Cluster.Generation), transport.GenerationNumber(m.identity.Cluster.Generation)
-	which := fmt.Sprintf("%s is of generation %d, recovered or restored, while this machine's generation %d goes on with a leader of its own", m.nameOf(id), other, own)
-	switch {
-	case other < own:
-		which = fmt.Sprintf("this machine is of generation %d, recovered or restored, while %s goes on in generation %d with a leader of its own", own, m.nameOf(id), other)
-	case other == own:
-		which = fmt.Sprintf("%s and this machine were recovered independently of each other (generation %d)", m.nameOf(id), own)
+	own, other := transport.GenerationNumber(m.identity.Cluster.Generation), transport.GenerationNumber(r.Cluster.Generation)
+	text := fmt.Sprintf("%q exists twice: this machine is of generation %d, recovered or restored, while %s goes on in generation %d with a leader of its own. Nothing of one reaches the other. Its machines stop when they hear of this one; to take part again, each is started anew.", m.identity.Cluster.Name, own, m.nameOf(id), other)
+	if own == other {
+		text = fmt.Sprintf("%q exists twice: %s and this machine were recovered independently of each other (generation %d). Nothing of one reaches the other. %s stops when it hears of this one; to take part in this one, there: lanjobs join MACHINE --replace, with a token of lanjobs token create here.", m.identity.Cluster.Name, m.nameOf(id), own, m.nameOf(id))
 	}
-	text := fmt.Sprintf("%q exists twice: %s. Nothing of one reaches the other. Decide which one counts; on each machine of the other: lanjobs join MACHINE --replace, with a token of the one that counts.", m.identity.Cluster.Name, which)
 	if m.trouble.note(aboutHistory, text) {
 		m.log.Error(text)
 	}
+}
+
+// twoProblem says why this machine, of the earlier of two living histories, has stopped, and what to type.
+func (m *machine) twoProblem(id task.NodeID, r *transport.HistoryReply) *task.Problem {
+	cluster, name := m.identity.Cluster.Name, m.nameOf(id)
+	own, other := transport.GenerationNumber(m.identity.Cluster.Generation), transport.GenerationNumber(r.Cluster.Generation)
+	what := fmt.Sprintf("%q exists twice: %s is of generation %d, recovered or restored, while this machine's generation %d went on with a leader of its own.", cluster, name, other, own)
+	help := fmt.Sprintf("If %s counts, start the node here again: it goes over, and its log is kept aside. If this one counts, stop %s first, then start the node here again; there: lanjobs join MACHINE --replace", name, name)
+	again := fmt.Sprintf("If %s counts, here: lanjobs join %s --replace, with a token of lanjobs token create there. If this one counts, do so there, then start the node here again.", name, name)
+	switch {
+	case other == own:
+		what, help = fmt.Sprintf("%q exists twice: %s and this machine were recovered independently of each other (generation %d).", cluster, name, own), again
+	case !r.Member:
+		help = again // it would not be let in by starting anew
+	}
+	return task.NewProblem(task.ErrConflict, what+" What ran here is stopped, so that nothing is done twice; nothing is lost.", help)
 }
 
 // tellUnknown says that the later history does not know this machine.
@@ -245,10 +296,13 @@ func goOver(cfg Config, over *errOver) error {
 func (m *machine) historyHere(_ context.Context, from task.NodeID, _ *transport.HistoryRequest) (*transport.HistoryReply, error) {
 	core, begun := m.built.Load(), false
 	r := &transport.HistoryReply{Cluster: m.identity.Cluster, Leader: core.LeaderID()}
+	if m.trouble.problem() != nil {
+		r.Leader = "" // its Raft has ended or does so
+	}
 	r.LastTerm, r.LastIndex = core.Newest()
 	core.Read(func(s *fsm.State) {
 		n := s.Node(from)
-		r.Member = n != nil && n.Gone == ""
+		r.Member, r.Gone = n != nil && n.Gone == "", goneHere(s)
 		begun = s.Cluster.ID == m.identity.Cluster.ID && max(s.Generation, 1) >= transport.GenerationNumber(m.identity.Cluster.Generation)
 	})
 	if !begun || !core.HasCopy() { // its word on who is a member would be worth nothing

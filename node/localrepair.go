@@ -74,7 +74,7 @@ func replaceLocal(dataDir string, clock task.Clock) (*localStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := binary.BigEndian.AppendUint64(nil, uint64(max(clock.Wall().Unix(), 1)))
+	from := binary.BigEndian.AppendUint64(nil, eraSeconds(clock))
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket(bucketMeta)
 		return errors.Join(b.Put([]byte("incarnation"), from), b.Put([]byte("session"), from))

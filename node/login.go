@@ -33,6 +33,9 @@ func (m *machine) loginHere(ctx context.Context, _ task.NodeID, q *transport.Log
 	if err != nil {
 		return nil, err
 	}
+	if err := m.madeFor(q.TokenSecret, q.Name, "", key); err != nil {
+		return nil, err
+	}
 	id := transport.ClientIDOf(key)
 	err = m.core.commit(ctx, &fsm.AdmitClient{TokenHash: transport.HashSecret(q.TokenSecret), ID: id, Name: q.Name, Key: key})
 	if err != nil {

@@ -26,7 +26,9 @@ type machine struct {
 	clock       task.Clock
 	identity    *transport.Identity
 	settings    Settings
-	incarnation uint64 // this start of the agent
+	incarnation uint64        // this start of the agent
+	started     task.Boot     // of this life
+	clockSeen   time.Duration // Awake() of the last look at the others' wall clocks; used by watchPlace alone
 	about       func() task.NodeInfo
 	meter       loadMeter
 	power       power
@@ -80,6 +82,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 	if m.clock == nil {
 		m.clock = runner.SystemClock()
 	}
+	m.started = m.clock.Boot()
 	if m.cfg.Inhibitor == nil {
 		m.cfg.Inhibitor = runner.SystemInhibitor()
 	}
@@ -123,7 +126,7 @@ func buildMachine(ctx context.Context, cfg Config) (m *machine, err error) {
 			m.log.Error("this node leads and can commit nothing; if this stays, start it again", "error", err)
 		},
 		Runner:     func(w *worker.Worker) (worker.Runner, error) { return m.openRunner(ctx, w) },
-		Generation: m.identity.Cluster.Generation, OtherGeneration: m.heard.hear, Diverged: m.tellDiverged, Begin: m.begin(), Replaces: m.settings.Begin.Replaces,
+		Generation: m.identity.Cluster.Generation, OtherGeneration: m.heard.hear, Diverged: m.tellDiverged, Begin: m.begin(), Era: era, Replaces: m.settings.Begin.Replaces,
 		Outbox: outboxStore{m.store}, Crashes: m.store, Load: m.load, Awake: m.awake, Local: &local{m},
 	})
 	if err != nil {

@@ -93,8 +93,13 @@ func fits(a *applicant, b transport.PairDecision) error {
 // grant makes a token for one machine or person and seals it. mu is released while the token is committed.
 func (d *pairDesk) grant(ctx context.Context, a *applicant, name string, ca transport.Fingerprint, b transport.PairDecision, by string) error {
 	keys := a.keys
+	key, err := transport.CSRKeyHash(a.request.CSR)
+	if err != nil {
+		return err
+	}
 	token := transport.NewJoinToken(ca)
-	c := &fsm.CreateToken{ID: "p" + randomHex(4), Hash: transport.HashSecret(token.Secret), TTL: task.MillisOf(pairTokenTTL), Uses: 1, Worker: b.Worker, Role: fsm.Role(b.Role), By: by}
+	hash := transport.HashSecret(token.Secret)
+	c := &fsm.CreateToken{ID: pairTokenID(hash, a.claim.Name, a.claim.Node, key), Hash: hash, TTL: task.MillisOf(pairTokenTTL), Uses: 1, Worker: b.Worker, Role: fsm.Role(b.Role), By: by}
 	d.mu.Unlock()
 	r, err := d.propose(ctx, c)
 	d.mu.Lock()

@@ -45,6 +45,7 @@ type pairDesk struct {
 	cluster  func() (name string, ca transport.Fingerprint, err error)
 	nameFree func(task.NodeInfo) error
 	propose  func(context.Context, fsm.Command) (fsm.Result, error)
+	tooNew   func(fsm.Command) error // refuses what a member could not apply
 
 	comparing chan struct{} // holds the one typed code that is being compared
 
@@ -76,6 +77,7 @@ func newPairDesk(m *machine) *pairDesk {
 		},
 		nameFree: m.nameFree,
 		propose:  func(ctx context.Context, c fsm.Command) (fsm.Result, error) { return m.core.Propose(ctx, c) },
+		tooNew:   m.core.leader.TooNew,
 	}
 }
 
@@ -163,17 +165,7 @@ func (d *pairDesk) enter(q transport.PairRequest, remote string) (a *applicant, 
 	if _, err := transport.CSRKeyHash(q.CSR); err != nil {
 		return nil, false, err
 	}
-	all, here := 0, 0
-	for _, o := range d.waiting {
-		if !o.open() {
-			continue // it waits no more, and a person has seen to it
-		}
-		all++
-		if o.remote == remote {
-			here++
-		}
-	}
-	if all >= maxApplicants || here >= maxApplicantsPerHost {
+	if !d.makeRoom(remote) {
 		return nil, false, task.NewProblem(task.ErrConflict, "too many machines wait to be let in already.", "On a member: lanjobs approve lists them. They are forgotten soon after they gave up")
 	}
 	now := d.clock.Awake()
@@ -183,6 +175,36 @@ func (d *pairDesk) enter(q transport.PairRequest, remote string) (a *applicant, 
 	d.waiting[q.ID] = a
 	d.log.Info("a machine asks to be let in", "name", claim.Name, "asks for", cmp.Or(claim.Role, "join"), "remote", remote, "version", claim.Version)
 	return a, true, nil
+}
+
+// makeRoom tells whether there is a place for one more of an address. When all places are taken, the one that has waited longest of the
+// address with the most gives way to an address that has fewer: two strangers cannot keep everybody else out. Who gave way
+// asks again at once, under the same code, and is told if there is no place for it any more. Nobody gives way whose code is just
+// being compared.
+func (d *pairDesk) makeRoom(remote string) bool {
+	all, of := 0, map[string]int{}
+	for _, a := range d.waiting {
+		if a.open() { // else it waits no more, and a person has seen to it
+			all++
+			of[a.remote]++
+		}
+	}
+	here := of[remote]
+	if all < maxApplicants || here >= maxApplicantsPerHost {
+		return here < maxApplicantsPerHost
+	}
+	var out *applicant
+	for _, a := range d.line() { // the longest first
+		movable := a.state == transport.PairWaiting || a.state == transport.PairAgain
+		if movable && of[a.remote] > max(here, 1) && (out == nil || of[a.remote] > of[out.remote]) {
+			out = a
+		}
+	}
+	if out == nil {
+		return false
+	}
+	d.drop(out, "gave way to another address")
+	return true
 }
 
 // mayAsk refuses at once what could not be let in later.
@@ -195,7 +217,7 @@ func (d *pairDesk) mayAsk(c transport.PairClaim) error {
 	case !fsm.Role(c.Role).Valid():
 		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("there is no role %q here: viewer, operator or admin", c.Role), "")
 	}
-	return nil
+	return d.tooNew(&fsm.CreateToken{Role: fsm.Role(c.Role)}) // before a person types a code for nothing
 }
 
 func (d *pairDesk) drop(a *applicant, why string) {

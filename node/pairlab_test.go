@@ -34,6 +34,7 @@ type pairLab struct {
 	leads  bool
 	tokens []*fsm.CreateToken
 	fail   error // of the next commit
+	tooOld error // why a member cannot apply logins
 }
 
 // pairing runs a test in a lab.
@@ -75,6 +76,7 @@ func (l *pairLab) newDesk() *pairDesk {
 			}
 			return nil
 		},
+		tooNew: func(fsm.Command) error { l.mu.Lock(); defer l.mu.Unlock(); return l.tooOld },
 		propose: func(_ context.Context, c fsm.Command) (fsm.Result, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()

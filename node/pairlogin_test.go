@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lanjobs/fsm"
 	"lanjobs/task"
 	"lanjobs/transport"
 	"lanjobs/transport/pake"
@@ -42,6 +43,9 @@ func (l *pairLab) admit(_ context.Context, q transport.LoginRequest) (r transpor
 		return r, err
 	}
 	for _, t := range l.tokens {
+		if t.ID != pairTokenID(t.Hash, q.Name, "", key) {
+			continue // see tokenMadeFor
+		}
 		if bytes.Equal(transport.HashSecret(q.TokenSecret), t.Hash) && t.Role != "" && (q.Role == "" || q.Role == string(t.Role)) {
 			r = transport.LoginReply{ID: transport.ClientIDOf(key), Role: string(t.Role), ClusterID: l.info.ID, ClusterName: l.info.Name, CACert: l.info.CACert}
 			r.Cert, err = l.ca.IssueClient(q.CSR, r.ID)
@@ -300,4 +304,50 @@ func TestPairingLoginStranger(t *testing.T) {
 			t.Errorf("a good one: %v", err)
 		}
 	})
+}
+
+// TestPairingLoginBelowItsLevel: while a member is too old for logins, whoever asks for one is told so at once, and not after a person
+// has typed a code and said yes; machines join as ever.
+func TestPairingLoginBelowItsLevel(t *testing.T) {
+	pairing(t, func(t *testing.T, l *pairLab) {
+		l.tooOld = task.NewProblem(task.ErrConflict, "this needs a newer lanjobs on every machine; nas runs 1.3.0", "Copy the new binary to nas and start it again.")
+		s := l.login("anna@laptop", "admin", "mini-1")
+		_, err := s.outcome()
+		refused(t, err, task.ErrConflict, "nas runs 1.3.0")
+		if len(s.codes) > 0 && len(l.desk.Waiting()) > 0 {
+			t.Errorf("it waits under %v", s.codes)
+		}
+		l.join("pc", "mini-1").code(t)
+	})
+}
+
+// TestATokenOfACodeIsForWhoHadTheCode: under another name or with another key it lets nobody in, and is not used up.
+func TestATokenOfACodeIsForWhoHadTheCode(t *testing.T) {
+	hash, key := []byte("hash of the secret"), []byte("key")
+	s := fsm.New()
+	s.ApplyBatch(1, &fsm.Batch{Commands: []fsm.Command{
+		&fsm.InitCluster{ID: "c1", Name: "home"},
+		&fsm.CreateToken{ID: pairTokenID(hash, "anna@laptop", "", key), Hash: hash, TTL: task.Minute, Uses: 1, Role: fsm.RoleViewer},
+		&fsm.CreateToken{ID: "t1", Hash: []byte("by a person"), TTL: task.Minute, Uses: 1, Role: fsm.RoleViewer}}})
+	if len(s.JoinTokens()) != 2 {
+		t.Fatal("no tokens")
+	}
+	for _, c := range []struct {
+		hash, name string
+		node       task.NodeID
+		key        string
+		ok         bool
+	}{
+		{"hash of the secret", "anna@laptop", "", "key", true},
+		{"hash of the secret", "root@mini-1", "", "key", false},
+		{"hash of the secret", "anna@laptop", "", "other", false},
+		{"hash of the secret", "anna@laptop", "n1", "key", false},
+		{"by a person", "anybody", "", "any", true},
+		{"unknown", "anybody", "", "any", true}, // the ledger refuses it
+	} {
+		err := tokenMadeFor(s, []byte(c.hash), c.name, c.node, []byte(c.key))
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, task.ErrNotAllowed) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
 }

@@ -99,6 +99,7 @@ func (r Rules) describe(i *task.NodeInfo) {
 			i.Reserve = -1
 		}
 	}
+	i.RunAs, i.Inhibit = r.runAs(), string(r.Inhibit)
 	for _, user := range r.users() {
 		i.Labels = append(i.Labels, task.KV{Name: task.UserLabel + user, Value: "true"})
 	}

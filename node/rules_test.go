@@ -83,8 +83,8 @@ func TestRulesOutliveTheMembership(t *testing.T) {
 func TestRulesAreWhatTheMachineSaysOfItself(t *testing.T) {
 	anna := "anna"
 	i := task.NodeInfo{Labels: []task.KV{{Name: "gpu", Value: "true"}}}
-	Rules{Refuses: []string{"night", "day"}, RunAs: &anna, AllowUsers: []string{"ben", "anna"}}.describe(&i)
-	if got := fmt.Sprint(i.Refuses, i.Labels); got != "[day night] [{gpu true} {user.anna true} {user.ben true}]" {
+	Rules{Refuses: []string{"night", "day"}, RunAs: &anna, AllowUsers: []string{"ben", "anna"}, Inhibit: "never"}.describe(&i)
+	if got := fmt.Sprintf("%v %v %s %s", i.Refuses, i.Labels, i.RunAs, i.Inhibit); got != "[day night] [{gpu true} {user.anna true} {user.ben true}] anna never" {
 		t.Error(got)
 	}
 }

@@ -50,8 +50,15 @@ func (t *trouble) note(about, text string) bool {
 	return true
 }
 
+// noted tells whether there is a sentence about something.
+func (t *trouble) noted(about string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.notices[about] != ""
+}
+
 // about orders the notices of status.
-var about = []string{aboutHistory, aboutCopy, aboutDisk, aboutState, aboutUDP, aboutStore}
+var about = []string{aboutHistory, aboutCopy, aboutDisk, aboutState, aboutClock, aboutUDP, aboutStore}
 
 // What notices are about.
 const (
@@ -59,6 +66,7 @@ const (
 	aboutCopy    = "copy"
 	aboutDisk    = "disk"
 	aboutState   = "state"
+	aboutClock   = "clock"
 	aboutUDP     = "udp"
 	aboutStore   = "store"
 )
@@ -81,6 +89,9 @@ func (t *trouble) sentences() (out []string) {
 // notices are what status says about this machine itself.
 func (m *machine) notices() []string {
 	out := m.trouble.sentences()
+	if text := clockNote(m.clock.Wall(), nil); m.wire == nil && text != "" { // there is nobody to compare with
+		out = append(out, text)
+	}
 	if err := m.core.ledger.Broken(); err != nil {
 		out = append(out, fmt.Sprintf("This machine does not understand what the others agreed on and takes no part (%v). Run the version of lanjobs that they run.", err))
 	}

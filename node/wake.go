@@ -31,6 +31,7 @@ func (m *machine) watchPlace(ctx context.Context) error {
 		gap := now - before
 		m.watchCopies(ctx)
 		m.followHistory(ctx)
+		m.watchClock(ctx)
 		m.watchUDP()
 		if gap >= wakeGap {
 			m.log.Info("this machine slept", "for", gap.Round(time.Second).String())

@@ -29,6 +29,10 @@ type NodeInfo struct {
 	Refuses []string `json:"refuses,omitempty"` // sorted
 	// Reserve is the percentage of the machine that is left free of bookings (R34); 0 = DefaultReserve, -1 = nothing is.
 	Reserve int `json:"reserve,omitempty"`
+	// RunAs is the user that tasks run as which ask for none, "" = the node's own. Inhibit is when the machine may be kept awake for
+	// its tasks (R15), "" = DefaultInhibit. For people: the node itself obeys both, the cluster decides nothing by them.
+	RunAs   string `json:"run_as,omitempty"`
+	Inhibit string `json:"inhibit,omitempty"`
 }
 
 // UserLabel begins the labels that a node gives itself for the users whose programs it may run: user.anna=true. A stage with user: anna
@@ -37,6 +41,9 @@ const UserLabel = "user."
 
 // DefaultReserve is the percentage of a machine that is left free of bookings (R34).
 const DefaultReserve = 20
+
+// DefaultInhibit is when a machine is kept awake for its tasks unless its owner says otherwise: while it is on mains power.
+const DefaultInhibit = "mains"
 
 // UnstableAfter is how many crashes in a row make a node unstable (R45).
 const UnstableAfter = 3

@@ -131,6 +131,16 @@ type NodeView struct {
 	Refusal     string     `json:"refusal,omitempty"` // why the last connection to it was refused, if it was
 	Laptop      bool       `json:"laptop,omitempty"`  // it has a battery, or the label laptop=true
 	MACs        []string   `json:"macs,omitempty"`    // for waking it by the network
+	Rules       RulesView  `json:"rules"`             // of its owner
+}
+
+// RulesView is what the owner of a machine lets the cluster do with it (R46).
+type RulesView struct {
+	RefuseQueues   []string `json:"refuse_queues"`
+	RunAs          string   `json:"run_as,omitempty"` // "" = the user that the node runs as
+	AllowUsers     []string `json:"allow_users"`      // whom job files may name
+	Inhibit        string   `json:"inhibit"`          // always, mains, never
+	ReservePercent int      `json:"reserve_percent"`
 }
 
 // ClusterView is what status shows.

@@ -184,5 +184,9 @@ type RestoreView struct {
 	Addresses     []string `json:"addresses,omitempty"`
 	NewGeneration uint64   `json:"new_generation,omitempty"`
 	Jobs          int      `json:"unfinished_jobs"`
-	Machines      []string `json:"machines"` // members at the time of the backup
+	Machines      []string `json:"machines"` // members at the time of the backup; once restored, those that may come back
+	Clients       []string `json:"clients"`  // who had logged in by then; once restored, who may go on
+	Tokens        int      `json:"tokens"`   // of machines and logins; a restore ends them all
+	// Withdrawn are machines and clients of the backup that the restored cluster does not let in.
+	Withdrawn []string `json:"withdrawn,omitempty"`
 }

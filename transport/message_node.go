@@ -37,6 +37,7 @@ type HistoryReply struct {
 	Leader  task.NodeID
 	// The newest entry of the answering node's log or snapshot, committed or not; both 0 = it keeps no log.
 	LastTerm, LastIndex uint64
+	Gone                []task.NodeID // machines that were removed, or have left, by the answering node's state
 }
 
 // TwinRequest asks a member where it hears the calling node. A node that hears it from its own id has a copy: somebody copied

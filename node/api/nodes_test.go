@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -319,5 +320,28 @@ func TestAMachineThatFailsIsMarkedWhereverItIsShown(t *testing.T) {
 		if want := map[bool]string{true: note}[n.Name == "pc-win"]; n.Note != want {
 			t.Errorf("%d: %s says %q, want %q", i, n.Name, n.Note, want)
 		}
+	}
+}
+
+// TestOwnersRulesAreShown: as the machine told them; labels set from afar allow nobody.
+func TestOwnersRulesAreShown(t *testing.T) {
+	for _, c := range []struct {
+		info task.NodeInfo
+		want task.RulesView
+	}{
+		{task.NodeInfo{}, task.RulesView{RefuseQueues: []string{}, AllowUsers: []string{}, Inhibit: "mains", ReservePercent: 20}},
+		{task.NodeInfo{Reserve: -1, Inhibit: "never"}, task.RulesView{RefuseQueues: []string{}, AllowUsers: []string{}, Inhibit: "never"}},
+		{task.NodeInfo{Reserve: 50, Refuses: []string{"gpu"}, RunAs: "tasks", Labels: []task.KV{{Name: "user.anna", Value: "true"}, {Name: "user.tasks", Value: "true"}}},
+			task.RulesView{RefuseQueues: []string{"gpu"}, RunAs: "tasks", AllowUsers: []string{"anna"}, Inhibit: "mains", ReservePercent: 50}},
+	} {
+		if got := rulesOf(&c.info); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v: %+v", c.info, got)
+		}
+	}
+	f := newCluster(t)
+	f.do(0, &fsm.SetNode{Node: "n3", Action: fsm.NodeLabel, Labels: []task.KV{{Name: "user.root", Value: "true"}}})
+	var n task.NodeView
+	if f.get("/v1/nodes/nas").ok(&n); len(n.Rules.AllowUsers) != 0 || n.Rules.Inhibit != "mains" {
+		t.Errorf("%+v", n.Rules)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,8 +34,22 @@ func (v *view) node(n *fsm.Node) task.NodeView {
 	case fsm.NodeDemote:
 		out.Seat = "demoted"
 	}
-	out.Note = v.nodeNote(n)
+	out.Note, out.Rules = v.nodeNote(n), rulesOf(&n.Info)
 	return out
+}
+
+// rulesOf is what a machine said of its owner's rules when it registered.
+func rulesOf(i *task.NodeInfo) task.RulesView {
+	r := task.RulesView{RefuseQueues: append([]string{}, i.Refuses...), RunAs: i.RunAs, AllowUsers: []string{}, Inhibit: cmp.Or(i.Inhibit, task.DefaultInhibit), ReservePercent: max(i.Reserve, 0)}
+	if i.Reserve == 0 {
+		r.ReservePercent = task.DefaultReserve
+	}
+	for _, l := range i.Labels {
+		if user, is := strings.CutPrefix(l.Name, task.UserLabel); is && l.Value == "true" && user != i.RunAs {
+			r.AllowUsers = append(r.AllowUsers, user)
+		}
+	}
+	return r
 }
 
 // role is a machine's part in Raft. A leader of yesterday, in a copy that nobody leads, is a voter.

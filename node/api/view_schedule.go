@@ -70,7 +70,7 @@ func (v *view) scheduleNote(s *fsm.Schedule, state string) string {
 	case state == scheduleOver:
 		return "is over: it has no further time"
 	case ahead > time.Minute && s.LastNominal != "":
-		return fmt.Sprintf("its last time lies %s ahead of the leader's clock: nothing runs until that has passed", short(ahead))
+		return fmt.Sprintf("its last time lies %s ahead of the leader's clock: nothing runs until that has passed. If a clock was wrong then: lanjobs schedule rm %s, and submit it again", short(ahead), s.Name)
 	case s.Waiting != nil:
 		return fmt.Sprintf("the next run starts when %s has ended", v.running(s))
 	}

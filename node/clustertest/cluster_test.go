@@ -32,10 +32,12 @@ type cluster struct {
 	net      *memnet.Network
 	oracle   *oracle
 	rand     *rand.Rand
-	rough    bool           // clocks are off by up to a tenth and boot clocks show anything
-	pace     int            // steps of work take so many times longer
-	guardLag time.Duration  // how late guards are after a thaw
-	between  func(*process) // what a process does between two steps
+	rough    bool                          // clocks are off by up to a tenth and boot clocks show anything
+	pace     int                           // steps of work take so many times longer
+	guardLag time.Duration                 // how late guards are after a thaw
+	between  func(*process)                // what a process does between two steps
+	wrong    map[task.NodeID]time.Duration // how far wall clocks are off from the beginning
+	era      time.Time                     // see leader.Config
 	logger   *slog.Logger
 
 	mu       sync.Mutex // guards machines, which nodes read while a test may replace one
@@ -111,6 +113,7 @@ func (c *cluster) add(id task.NodeID) *machine {
 	}
 	m := &machine{c: c, id: id, clock: memnet.NewDriftingClock(rate), host: c.net.Host(id), log: raft.NewInmemStore(), snaps: raft.NewInmemSnapshotStore()}
 	m.reboot()
+	m.clock.Shift(c.wrong[id])
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.machines = append(c.machines, m)
@@ -142,8 +145,8 @@ func (m *machine) start(found bool) {
 		},
 		Caller: m.c.net.Caller(m.id), Members: m.c.ids, NewJobID: newJobID(),
 		OpenRaft: func(f raft.FSM) (*raft.Raft, func() error, error) { return m.openRaft(f, found) },
-		Awake:    awake,
-		Events:   m.tell, SyncEvents: func() error { return nil }, Restored: func(uint64) {}, Founded: func() {}, Stuck: func(error) {},
+		Awake:    awake, Era: m.c.era,
+		Events: m.tell, SyncEvents: func() error { return nil }, Restored: func(uint64) {}, Founded: func() {}, Stuck: func(error) {},
 		Runner: func(w *worker.Worker) (worker.Runner, error) { m.runner.worker = w; return m.runner, nil },
 	}
 	if found && m.inc == 1 {

@@ -39,7 +39,7 @@ func clock(f *Facts) task.Finding {
 			if p.Ahead < 0 {
 				word = "behind"
 			}
-			far = append(far, fmt.Sprintf("%s is %s %s %s", p.Name, p.Ahead.Abs().Round(time.Second), word, f.Node.Name))
+			far = append(far, fmt.Sprintf("%s is %s %s %s", p.Name, Apart(p.Ahead), word, f.Node.Name))
 		default:
 			told = append(told, p.Name)
 		}
@@ -53,6 +53,18 @@ func clock(f *Facts) task.Finding {
 		return ok("there is no other machine to compare with")
 	}
 	return unknown("no other machine told the time")
+}
+
+// Apart says how far apart two clocks are, as people say it.
+func Apart(d time.Duration) string {
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	switch d = d.Abs(); {
+	case d >= 2*year:
+		return fmt.Sprintf("%d years", d/year)
+	case d >= 2*day:
+		return fmt.Sprintf("%d days", d/day)
+	}
+	return d.Round(time.Second).String()
 }
 
 func setClock(goos string) string {

@@ -32,7 +32,7 @@ func (t *term) step(ctx context.Context) bool {
 	t.mu.Unlock()
 
 	b := &batch{requests: requests}
-	entry := &fsm.Batch{Leader: t.cfg.Self, Wall: t.cfg.Clock.Wall().UnixMilli()}
+	entry := &fsm.Batch{Leader: t.cfg.Self}
 	for _, r := range requests {
 		entry.Commands = append(entry.Commands, r.cmd)
 		switch r.cmd.(type) {
@@ -106,6 +106,8 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cfg.Log.Read(func(s *fsm.State) {
+		wall := t.wall(s)
+		entry.Wall = wall.UnixMilli()
 		t.sessions.judge(s, presence)
 		t.note(s, b, entry.Commands, awake)
 		entry.Together = s.Members() >= 2
@@ -113,7 +115,7 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 		decisions := plan.Expire(v)
 		decisions = append(decisions, plan.Presences(v)...)
 		decisions = append(decisions, t.ending(b, plan.ExpireJobs(v))...)
-		decisions = append(decisions, t.ending(b, t.timetable.Schedules(v, t.cfg.Clock.Wall()))...)
+		decisions = append(decisions, t.ending(b, t.timetable.Schedules(v, wall))...)
 		grants := plan.Place(v)
 		decisions = append(decisions, grants...)
 		if len(grants) == 0 && awake-t.lastSplit >= splitEvery {

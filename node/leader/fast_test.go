@@ -99,6 +99,12 @@ func TestWhatAnOlderMemberCannotApplyIsRefused(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		o.submit(1) // what it knows goes on
+		if err := o.l.TooNew(&fsm.CreateToken{Role: fsm.RoleViewer}); !errors.Is(err, task.ErrConflict) || !strings.Contains(err.Error(), "nas runs 0.0.9") {
+			t.Errorf("a login while nas is too old for it: %v", err)
+		}
+		if err := o.l.TooNew(&fsm.CreateToken{}); err != nil {
+			t.Errorf("a machine joins as ever: %v", err)
+		}
 		old.Level = fsm.Level
 		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 2}, &transport.RegisterReply{})
 		if r, err := o.l.Propose(context.Background(), &fsm.SetQueue{Name: "small", Max: &max}); err != nil || r.Err != nil {

@@ -38,6 +38,8 @@ type Config struct {
 	Caller transport.Caller
 	// Begin is the first command of a term whose state is of an earlier generation than it says; nil = none.
 	Begin *fsm.NewGeneration
+	// Era is a time that is surely past: a wall clock that shows less is wrong. Zero = none is.
+	Era time.Time
 }
 
 // electedWait is how long a caller waits for the term of a node that has just been elected: until what was committed before

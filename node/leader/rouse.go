@@ -48,7 +48,7 @@ func (t *term) rouse(ctx context.Context) {
 	var ids, from []task.NodeID
 	t.wakeDue = 0
 	t.cfg.Log.Read(func(s *fsm.State) {
-		wanted, wait, ok := t.timetable.Wakes(s, t.cfg.Clock.Wall(), awake)
+		wanted, wait, ok := t.timetable.Wakes(s, t.wall(s), awake)
 		if ok {
 			t.wakeDue = awake + max(wait, time.Second)
 		}

@@ -105,9 +105,14 @@ func (t *term) push(c fsm.Command) (*request, error) {
 	return r, nil
 }
 
+// TooNew refuses a command that a member could not apply (R47), as Propose would.
+func (l *Leader) TooNew(c fsm.Command) error { return tooNew(l.cfg.Log, c) }
+
 // tooNew refuses a command that a member could not apply (R47): it would stop there for good.
-func (t *term) tooNew(c fsm.Command) (err error) {
-	t.cfg.Log.Read(func(s *fsm.State) {
+func (t *term) tooNew(c fsm.Command) error { return tooNew(t.cfg.Log, c) }
+
+func tooNew(log Log, c fsm.Command) (err error) {
+	log.Read(func(s *fsm.State) {
 		for _, n := range s.Nodes() {
 			if n.Gone != "" || n.Incarnation == 0 || n.Info.Level >= fsm.Level || max(n.Info.Level, 1) >= fsm.LevelOf(c) {
 				continue
@@ -235,7 +240,7 @@ func (t *term) delay() time.Duration {
 			wait = min(wait, (at-t.led(s)).Duration()+time.Millisecond)
 		}
 		wait = min(wait, t.sessions.untilSilent(s))
-		if due, ok := t.timetable.Next(s, t.cfg.Clock.Wall()); ok {
+		if due, ok := t.timetable.Next(s, t.wall(s)); ok {
 			wait = min(wait, due)
 		}
 		if t.wakeDue > 0 {

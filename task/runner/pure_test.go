@@ -223,11 +223,24 @@ func TestExpendableLogs(t *testing.T) {
 		}
 		return out
 	}
-	if got := names(expendable(logs, 20, now.Add(-24*time.Hour))); !slices.Equal(got, []task.ExecutionID{"x1"}) {
+	if got := names(expendable(logs, 20, now, 24*time.Hour)); !slices.Equal(got, []task.ExecutionID{"x1"}) {
 		t.Errorf("by size: %v", got)
 	}
-	if got := names(expendable(logs, 1000, now.Add(-30*time.Minute))); !slices.Equal(got, []task.ExecutionID{"x3", "x1"}) {
+	if got := names(expendable(logs, 1000, now, 30*time.Minute)); !slices.Equal(got, []task.ExecutionID{"x3", "x1"}) {
 		t.Errorf("by age: %v", got)
+	}
+	// A clock that shows 2099 now or showed it once, and one that showed 1970.
+	for _, off := range []time.Duration{73 * 365 * 24 * time.Hour, 0} {
+		l := slices.Concat(logs, []keptLog{{x: "x0", bytes: 10, last: now.Add(-60 * 365 * 24 * time.Hour)}})
+		if off == 0 {
+			l = append(l, keptLog{x: "x4", bytes: 10, last: now.Add(73 * 365 * 24 * time.Hour)})
+		}
+		if got := names(expendable(l, 1000, now.Add(off), 24*time.Hour)); len(got) != 0 {
+			t.Errorf("a clock that is off by %s takes %v", off, got)
+		}
+		if got := names(expendable(l, 1000, now.Add(off), 2*time.Hour)); !slices.Equal(got, []task.ExecutionID{"x1"}) {
+			t.Errorf("older than the others by more than the age, clock off by %s: %v", off, got)
+		}
 	}
 }
 

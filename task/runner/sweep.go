@@ -35,7 +35,7 @@ func (r *Runner) Sweep(keepBytes int64, keepAge time.Duration) error {
 		return l.x == "" && now.Sub(l.last) < packYoung || l.x != "" && r.isRunning(l.x)
 	})
 	var errs []error
-	for _, l := range expendable(logs, keepBytes, now.Add(-keepAge)) {
+	for _, l := range expendable(logs, keepBytes, now, keepAge) {
 		for _, name := range l.files {
 			errs = append(errs, os.Remove(filepath.Join(r.logDir(), name)))
 		}
@@ -43,14 +43,23 @@ func (r *Runner) Sweep(keepBytes int64, keepAge time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// expendable chooses what goes.
-func expendable(logs []keptLog, keepBytes int64, oldest time.Time) []keptLog {
+// clockJump: no wall clock that is right shows a pause of so long between two logs of a machine that works. Its clock was wrong, is
+// wrong, or it was off; in none of these cases do the older ones go by their age all at once.
+const clockJump = 365 * 24 * time.Hour
+
+// expendable chooses what goes. Ages count from now; those of logs before a jump count from the latest of them.
+func expendable(logs []keptLog, keepBytes int64, now time.Time, keepAge time.Duration) []keptLog {
 	slices.SortFunc(logs, func(a, b keptLog) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.x, b.x)) }) // newest first
 	var out []keptLog
 	var total int64
+	before := now
 	for _, l := range logs {
+		if before.Sub(l.last) > clockJump {
+			now = l.last
+		}
+		before = l.last
 		total += l.bytes
-		if total > keepBytes || l.last.Before(oldest) {
+		if total > keepBytes || now.Sub(l.last) > keepAge {
 			out = append(out, l)
 		}
 	}
