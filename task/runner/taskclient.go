@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,14 +27,16 @@ type TaskClient struct {
 	base     string
 	token    string
 	stopFile string
+	dir      string // the attempt's own, removed when it has ended
 	clock    task.Clock
+	began    task.Boot
 	deadline task.Boot // of the lease, as far as known; 0 = unknown
 	margin   time.Duration
 }
 
 // NewTaskClient finds the endpoint in the environment.
 func NewTaskClient(getenv func(string) string, clock task.Clock) (*TaskClient, error) {
-	c := &TaskClient{base: getenv("LANJOBS_URL"), token: getenv("LANJOBS_TOKEN"), stopFile: getenv("LANJOBS_STOP"), clock: clock}
+	c := &TaskClient{base: getenv("LANJOBS_URL"), token: getenv("LANJOBS_TOKEN"), stopFile: getenv("LANJOBS_STOP"), dir: getenv("LANJOBS_DIR"), clock: clock, began: clock.Boot()}
 	if socket := getenv("LANJOBS_SOCKET"); socket != "" {
 		c.base = "http://task"
 		c.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -216,6 +219,9 @@ func (c *TaskClient) do(ctx context.Context, method, path string, body []byte, h
 		if err == nil {
 			c.learnDeadline(ctx)
 		}
+		if c.over() {
+			return nil, task.NewProblem(task.ErrStaleToken, "this attempt has ended: its directory is gone and nobody answers", "")
+		}
 		if why := c.giveUp(); why != "" {
 			return nil, task.NewProblem(task.ErrNoLeader, "no leader answered, and "+why, "")
 		}
@@ -281,12 +287,24 @@ func (c *TaskClient) giveUp() string {
 		return "the lease is about to end"
 	}
 	if c.stopFile == "" {
+		if c.dir == "" && c.clock.Boot().Sub(c.began) >= giveUpBefore {
+			return "this is not inside a task"
+		}
 		return ""
 	}
 	if _, err := os.Stat(c.stopFile); err == nil {
 		return "the task was told to stop"
 	}
 	return ""
+}
+
+// over tells a process that has outlived its attempt. While the agent is away for a moment the directory stays.
+func (c *TaskClient) over() bool {
+	if c.dir == "" {
+		return false
+	}
+	_, err := os.Stat(c.dir)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func problemOf(r *taskReply) error {
