@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -129,6 +130,8 @@ func (c *call) countOperands() error {
 	switch {
 	case n < c.cmd.min:
 		return usage(c.path, "%s is missing. Usage: %s", missing(c.cmd.operands, n), usageLine(c.cmd, c.path))
+	case n > 0 && slices.Contains(c.args, "") && !c.cmd.line && !strings.HasPrefix(c.path, "lanjobs task"):
+		return usage(c.path, "an operand is empty (an unset variable?). Usage: %s", usageLine(c.cmd, c.path))
 	case c.cmd.max >= 0 && n > c.cmd.max:
 		return usage(c.path, "%q is too much. Usage: %s", c.args[c.cmd.max], usageLine(c.cmd, c.path))
 	}

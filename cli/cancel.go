@@ -17,7 +17,7 @@ func cancelRow() *command {
 		name: "cancel", operands: "JOB…", min: 1, max: -1, short: "stop jobs; asks for more than one",
 		takes: takesNode | takesOutput | takesYes | takesWait,
 		flags: []urfave.Flag{
-			&urfave.DurationFlag{Name: "grace", Usage: "`TIME` between asking a task to stop and killing it (its stop_grace)"},
+			lengthFlag("grace", 0, "`TIME` between asking a task to stop and killing it (its stop_grace)"),
 			&urfave.StringFlag{Name: "reason", Usage: "`TEXT` for the audit log"},
 		},
 		run: runCancel,
@@ -53,8 +53,8 @@ func runCancel(ctx context.Context, c *call) error {
 		}
 	}
 	if c.opt.wait {
-		if _, err := follow(ctx, c.clock, cl, ids, before, c.progressDisplay()); err != nil {
-			return c.leftFollowing(ctx, ids, err)
+		if ended, err := follow(ctx, c.clock, cl, ids, before, c.progressDisplay()); err != nil {
+			return c.leftFollowing(ctx, unended(ids, ended), err)
 		}
 	}
 	if c.machine() {

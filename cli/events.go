@@ -25,7 +25,7 @@ func eventsRow() *command {
 			&urfave.StringFlag{Name: "job", Usage: "only of `JOB`"},
 			&urfave.StringFlag{Name: "node", Usage: "only of `NODE`"},
 			&urfave.StringFlag{Name: "kind", Usage: "only `KINDS`: lease.grant,lease.expire …"},
-			&urfave.DurationFlag{Name: "since", Usage: "only of the last `TIME`"},
+			&urfave.StringFlag{Name: "since", Usage: "only of the last `TIME` (1h, 7d), or since a moment (2026-11-29T12:00:00Z)"},
 			&urfave.BoolFlag{Name: "audit", Usage: "every event, with fences and deadlines"},
 		},
 		run: runEvents,
@@ -44,9 +44,9 @@ func runEvents(ctx context.Context, c *call) error {
 			q.Set(name, v)
 		}
 	}
-	switch since := c.flags.Duration("since"); {
-	case since > 0:
-		q.Set("since", seconds(since))
+	switch since := c.flags.String("since"); {
+	case since != "":
+		q.Set("since", since)
 	case q.Get("job") == "":
 		q.Set("since", seconds(eventsSince))
 	}
@@ -61,7 +61,27 @@ func runEvents(ctx context.Context, c *call) error {
 	if err := new(eventCursor).read(ctx, cl, q, p.print); err != nil {
 		return c.explainDoor(err)
 	}
+	if !p.printed {
+		c.say("lanjobs: no such events%s.", ofWhat(c, q))
+	}
 	return nil
+}
+
+// ofWhat repeats what was asked for: a typing error in a name finds nothing either.
+func ofWhat(c *call, q url.Values) string {
+	text := ""
+	for _, name := range []string{"job", "node", "kind"} {
+		if v := c.flags.String(name); v != "" {
+			text += fmt.Sprintf(" of %s %q", name, v)
+		}
+	}
+	if since := c.flags.String("since"); since != "" {
+		return text + " since " + since
+	}
+	if q.Get("since") != "" {
+		return text + " in the last " + short(eventsSince.Seconds()) + "; earlier ones: --since 7d"
+	}
+	return text
 }
 
 // eventsSince is how far back events go if nobody says so.
@@ -122,9 +142,10 @@ func (c *call) streamEvents(ctx context.Context, cl *client, q url.Values, p *ev
 
 // eventPrinter writes events once each.
 type eventPrinter struct {
-	c      *call
-	all    bool
-	cursor eventCursor
+	c       *call
+	all     bool
+	printed bool
+	cursor  eventCursor
 }
 
 func (p *eventPrinter) print(e task.Event) error {
@@ -134,6 +155,7 @@ func (p *eventPrinter) print(e task.Event) error {
 	if !p.all && (e.Kind == task.EventLeaseRenew || e.Kind == task.EventLeaseConfirm) {
 		return nil
 	}
+	p.printed = true
 	if p.c.machine() {
 		return p.writeForPrograms(e)
 	}

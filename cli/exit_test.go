@@ -147,7 +147,7 @@ func TestUsageFaults(t *testing.T) {
 		"retry j --all --dead":              "exclude each other",
 		"submit --set X=1 job.yaml":         `--set "X=1": write --set env.NAME=VALUE`,
 		"submit --key a job.yaml job.yaml":  "--key names one job",
-		"submit missing.yaml":               "missing.yaml: no such file",
+		"submit missing.yaml":               "missing.yaml: cannot be read: no such file",
 		"run":                               "FILE is missing, or -- and a command.",
 		"run --":                            `no command after "--".`,
 		"run job.yaml -- x":                 "give one",

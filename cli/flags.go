@@ -57,7 +57,7 @@ func commonFlags(t takes) []urfave.Flag {
 		{takesOutput, &urfave.StringFlag{Name: "output", Aliases: []string{"o"}, EnvVars: env("FORMAT"), Usage: "`FORMAT`: table, wide, json, yaml, name"}},
 		{takesWatch, &urfave.BoolFlag{Name: "watch", Aliases: []string{"w"}, EnvVars: env("WATCH"), Usage: "go on showing changes"}},
 		{takesWait, &urfave.BoolFlag{Name: "wait", EnvVars: env("WAIT"), Usage: "wait for the end"}},
-		{takesNode | takesWait, &urfave.DurationFlag{Name: "timeout", EnvVars: env("TIMEOUT"), Usage: "leave after `TIME` (30s, 5m) with exit 8"}},
+		{takesNode | takesWait, lengthFlag("timeout", 0, "leave after `TIME` (30s, 5m) with exit 8", env("TIMEOUT")...)},
 		{takesSelector, &urfave.StringFlag{Name: "selector", Aliases: []string{"l"}, EnvVars: env("SELECTOR"), Usage: "only those with these `LABELS`: group=encoders,os!=windows"}},
 		{takesYes, &urfave.BoolFlag{Name: "yes", Aliases: []string{"y"}, EnvVars: env("YES"), Usage: "do not ask"}},
 		{takesDryRun, &urfave.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, EnvVars: env("DRY_RUN"), Usage: "check only, change nothing"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ type followed struct {
 	cursor eventCursor
 }
 
-// follow asks for jobs until all have ended, and shows what happened to them after from. What keeps it from asking is shown and
+// follow asks for jobs until all have ended, and shows what happened to them after from. What it knew last it gives with an error, too. What keeps it from asking is shown and
 // waited for: only the person gives up.
 func follow(ctx context.Context, clock task.Clock, cl *client, ids []task.JobID, from eventCursor, d display) ([]task.JobView, error) {
 	defer d.close()
@@ -44,7 +45,7 @@ func follow(ctx context.Context, clock task.Clock, cl *client, ids []task.JobID,
 		all, err := look(ctx, cl, jobs, d)
 		switch {
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return views(jobs), context.Cause(ctx)
 		case err != nil && exitCode(err) != exitUnreachable && exitCode(err) != exitNoNode:
 			return nil, err
 		case err != nil:
@@ -57,9 +58,20 @@ func follow(ctx context.Context, clock task.Clock, cl *client, ids []task.JobID,
 		}
 		pause := min(max(followFirst, (clock.Awake()-start)/10), followMost)
 		if wait(ctx, clock, pause) != nil {
-			return nil, context.Cause(ctx)
+			return views(jobs), context.Cause(ctx)
 		}
 	}
+}
+
+// unended leaves out the jobs that are known to have ended; all of them if none is known to go on.
+func unended(ids []task.JobID, jobs []task.JobView) []task.JobID {
+	out := slices.DeleteFunc(slices.Clone(ids), func(id task.JobID) bool {
+		return slices.ContainsFunc(jobs, func(j task.JobView) bool { return j.ID == id && j.State.Final() })
+	})
+	if len(out) == 0 {
+		return ids
+	}
+	return out
 }
 
 // look asks for what is new of all jobs that have not ended. The job is read before its events: when it has ended, the
@@ -113,7 +125,7 @@ func views(jobs []*followed) []task.JobView {
 func (c *call) followToEnd(ctx context.Context, cl *client, ids []task.JobID, from eventCursor) error {
 	jobs, err := follow(ctx, c.clock, cl, ids, from, c.progressDisplay())
 	if err != nil {
-		return c.leftFollowing(ctx, ids, err)
+		return c.leftFollowing(ctx, unended(ids, jobs), err)
 	}
 	return c.outcome(jobs, true)
 }

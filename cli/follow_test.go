@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -168,5 +169,49 @@ func TestEventCursor(t *testing.T) {
 	}
 	if got != "5.0 5.1 7.0 7.1 " {
 		t.Errorf("passed: %s", got)
+	}
+}
+
+// Who stops waiting for several jobs is told of those that still run.
+func TestJobsThatHaveEndedDoNotGoOn(t *testing.T) {
+	ids := []task.JobID{"a", "b", "c"}
+	views := []task.JobView{{ID: "a", State: task.JobSucceeded}, {ID: "b", State: task.JobRunning}}
+	if got := unended(ids, views); !slices.Equal(got, []task.JobID{"b", "c"}) {
+		t.Errorf("%v", got)
+	}
+	if got := unended(ids[:1], views); len(got) != 1 {
+		t.Errorf("the last one ended just now: %v", got)
+	}
+}
+
+// A job of which nothing runs says why: after a moment, when the reason becomes another one, and every 30 s.
+func TestWaitingIsNeverSilent(t *testing.T) {
+	var w waits
+	j := &task.JobView{ID: "a", State: task.JobRunning, Note: "retry in 9s: exit 4 on nas"}
+	for _, x := range []struct {
+		at   time.Duration
+		note string
+		runs int
+		want string
+	}{
+		{0, "retry in 9s: exit 4 on nas", 0, ""},
+		{1, "retry in 8s: exit 4 on nas", 0, ""},
+		{2, "retry in 7s: exit 4 on nas", 0, "waits: retry in 7s: exit 4 on nas"},
+		{3, "retry in 6s: exit 4 on nas", 0, ""},
+		{4, "queue small is full: 1 of 1", 0, "waits: queue small is full: 1 of 1"},
+		{33, "queue small is full: 1 of 1", 0, ""},
+		{34, "queue small is full: 1 of 1", 0, "waits: queue small is full: 1 of 1"},
+		{35, "", 1, ""},
+		{70, "queue small is full: 1 of 1", 0, ""},
+		{72, "queue small is full: 1 of 1", 0, "waits: queue small is full: 1 of 1"},
+	} {
+		j.Note, j.Shards.Running = x.note, x.runs
+		if got := w.update(j, x.at*time.Second); got != x.want {
+			t.Errorf("at %d s: %q, want %q", x.at, got, x.want)
+		}
+	}
+	j.State = task.JobFailed
+	if got := w.update(j, time.Hour); got != "" {
+		t.Errorf("it has ended: %q", got)
 	}
 }

@@ -21,7 +21,7 @@ The output of several shards has stage/shard in front of each line. #K picks an 
 		flags: []urfave.Flag{
 			&urfave.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
 			&urfave.IntFlag{Name: "tail", Usage: "only the last `N` lines of each attempt"},
-			&urfave.DurationFlag{Name: "since", Usage: "only attempts that began within the last `TIME`"},
+			lengthFlag("since", 0, "only attempts that began within the last `TIME`"),
 			&urfave.BoolFlag{Name: "stderr", Usage: "standard error only"},
 		},
 		run: runLogs,

@@ -20,7 +20,7 @@ func nodeGroup() *group {
 		{name: "drain", operands: "[NODE]", max: 1, short: "give it nothing new; what runs may end, or moves",
 			takes: takesNode | takesOutput | takesWait, run: runNodeDrain,
 			flags: []urfave.Flag{
-				&urfave.DurationFlag{Name: "deadline", Usage: "what runs may end within `TIME`, then it moves (0: at once)"},
+				lengthFlag("deadline", 0, "what runs may end within `TIME`, then it moves (0: at once)"),
 				&urfave.BoolFlag{Name: "self", Usage: "this machine"},
 				&urfave.StringFlag{Name: "reason", Usage: "`TEXT` for status and the audit log"},
 			}},

@@ -48,7 +48,7 @@ func permute(app *urfave.App, args []string) (words, help []string) {
 			}
 			out, path = append(out, word), append(path, word)
 			if len(cmd.Subcommands) == 0 {
-				leaf, leafAsked := permuteLeaf(cmd.Flags, carried, args[i+1:])
+				leaf, leafAsked := permuteLeaf(cmd.Flags, withoutPlace(cmd.Flags, carried), args[i+1:])
 				return append(out, leaf...), ifAsked(asked || leafAsked, path)
 			}
 			level, flags = cmd.Subcommands, cmd.Flags
@@ -56,6 +56,21 @@ func permute(app *urfave.App, args []string) (words, help []string) {
 		}
 	}
 	return out, ifAsked(asked, path)
+}
+
+// withoutPlace leaves out of the flags before a command's name those that say which node is meant, where the command asks none:
+// whoever has "lanjobs --data-dir DIR" as an alias can ask for help with it. What would change what a command does is never dropped.
+func withoutPlace(known []urfave.Flag, carried []string) (out []string) {
+	common := commonFlags(^takes(0))
+	for i := 0; i < len(carried); {
+		f := findFlag(common, carried[i])
+		n := min(flagWords(f, carried[i]), len(carried)-i)
+		if name := f.Names()[0]; name != "data-dir" && name != "cluster" || findFlag(known, carried[i]) != nil {
+			out = append(out, carried[i:i+n]...)
+		}
+		i += n
+	}
+	return out
 }
 
 func ifAsked(asked bool, path []string) []string {

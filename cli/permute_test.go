@@ -37,7 +37,7 @@ func sampleValue(f urfave.Flag) (value string, read func(*urfave.Context, string
 		return "7", func(u *urfave.Context, n string) any { return u.Uint64(n) }, uint64(7)
 	case *urfave.Float64Flag:
 		return "7", func(u *urfave.Context, n string) any { return u.Float64(n) }, 7.0
-	case *urfave.DurationFlag:
+	case *urfave.GenericFlag:
 		return "7s", func(u *urfave.Context, n string) any { return u.Duration(n).String() }, "7s"
 	case *urfave.StringSliceFlag:
 		return "a=1,2", func(u *urfave.Context, n string) any { return u.StringSlice(n) }, []string{"a=1,2"}

@@ -38,6 +38,7 @@ type lines struct {
 	news  *news
 	calm  bool // only for jobs with more than one shard: the output of a single one speaks for itself
 	said  map[string]saidLine
+	waits waits
 	stuck bool
 }
 
@@ -53,6 +54,9 @@ func (l *lines) update(jobs []task.JobView) {
 	}
 	for i := range jobs {
 		j := &jobs[i]
+		if text := l.waits.update(j, l.c.clock.Awake()); text != "" {
+			l.line(jobPrefix(jobs, j) + text)
+		}
 		if l.calm && j.Shards.Total <= 1 {
 			continue
 		}

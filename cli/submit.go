@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,6 +44,9 @@ func runSubmit(ctx context.Context, c *call) error {
 			return usage(c.path, "--key names one job, here are %d files", len(specs))
 		}
 		specs[0].IdempotencyKey = key
+		if faults := jobfile.Check(specs[0], c.clock.Wall()); len(faults) > 0 {
+			return usage(c.path, "--key %s: %s.", key, faults[0].Message)
+		}
 	}
 	if c.opt.wait && slices.ContainsFunc(specs, func(s *task.Spec) bool { return s.Schedule != nil }) {
 		return usage(c.path, "--wait waits for a job; a job file with the key schedule makes none yet. Run it now: lanjobs schedule trigger NAME --wait")
@@ -96,10 +95,10 @@ func (c *call) loadAll(names []string) ([]*task.Spec, error) {
 	var texts []string
 	for _, name := range names {
 		spec, faults, err := c.load(name, set)
-		if err != nil {
-			return nil, err
-		}
-		if len(faults) > 0 {
+		switch {
+		case err != nil:
+			texts = append(texts, unreadable(name, err))
+		case len(faults) > 0:
 			texts = append(texts, strings.TrimRight(jobfile.Render(name, faults), "\n"))
 		}
 		specs = append(specs, spec)
@@ -108,44 +107,6 @@ func (c *call) loadAll(names []string) ([]*task.Spec, error) {
 		return nil, &exitError{code: exitUsage, bare: true, detail: strings.Join(texts, "\n"), cause: task.ErrInvalid}
 	}
 	return specs, nil
-}
-
-func (c *call) load(name string, set map[string]string) (*task.Spec, []task.Fault, error) {
-	var data []byte
-	var err error
-	dir := c.dir
-	if name == "-" {
-		data, err = io.ReadAll(io.LimitReader(c.stdin, task.MaxJobFileBytes+1))
-	} else {
-		file := c.inDir(name)
-		dir = filepath.Dir(file)
-		data, err = readLimited(file, task.MaxJobFileBytes+1)
-	}
-	if err != nil {
-		return nil, nil, usage(c.path, "%v", err)
-	}
-	spec, faults := jobfile.Load(name, data, jobfile.Options{Dir: dir, FS: os.DirFS, Set: set, Now: c.clock.Wall()})
-	return spec, faults, nil
-}
-
-// inDir makes a name absolute from the directory that the command was called in.
-func (c *call) inDir(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(c.dir, name)
-}
-
-func readLimited(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: file, Err: fs.ErrInvalid}
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 func setPairs(path string, words []string) (map[string]string, error) {

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -16,7 +20,7 @@ import (
 // taskGroup is the helper inside a running task: each command is one request to the attempt's own endpoint.
 func taskGroup() *group {
 	need := func() urfave.Flag {
-		return &urfave.DurationFlag{Name: "need", Usage: "fail with exit 7 if the lease holds for less than `TIME`"}
+		return lengthFlag("need", 0, "fail with exit 7 if the lease holds for less than `TIME`")
 	}
 	return &group{name: "task", short: "helper inside a running task: lanjobs help tasks", commands: []*command{
 		{name: "info", short: "what this task is, and why it must stop, as JSON", run: inTask(taskInfo)},
@@ -150,15 +154,30 @@ func taskGuard(ctx context.Context, c *call, t *runner.TaskClient) error {
 	if err == nil && code != 0 {
 		return silently(code) // what the command had to say, it has said
 	}
+	if code := notStarted(err); code != 0 {
+		return &exitError{code: code, detail: fmt.Sprintf("cannot start %q: %v", c.after[0], cmp.Or(errors.Unwrap(err), err)), cause: err}
+	}
 	return err
 }
 
-func taskDefer(ctx context.Context, c *call, t *runner.TaskClient) error {
-	wait, err := time.ParseDuration(c.args[0])
-	if err != nil || wait < 0 {
-		return usage(c.path, "%q is not a length of time: write 10m, 90s or 1h.", c.args[0])
+// notStarted is the exit code that shells have for a command that could not be started, 0 if that is not what happened: a job's retry
+// rules know these codes.
+func notStarted(err error) int {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return 127
+	case errors.Is(err, fs.ErrPermission):
+		return 126
 	}
-	return t.Defer(ctx, wait)
+	return 0
+}
+
+func taskDefer(ctx context.Context, c *call, t *runner.TaskClient) error {
+	var wait lengthValue
+	if err := wait.Set(c.args[0]); err != nil {
+		return usage(c.path, "%q is not a length of time: %v.", c.args[0], err)
+	}
+	return t.Defer(ctx, time.Duration(wait))
 }
 
 func taskStateGet(ctx context.Context, c *call, t *runner.TaskClient) error {

@@ -16,7 +16,7 @@ func tokenGroup() *group {
 	return &group{name: "token", short: "tokens that let machines join and people log in", commands: []*command{
 		{name: "create", short: "make a token; prints a whole join or login line, with -q the token alone", takes: takesNode | takesOutput, run: runTokenCreate,
 			flags: []urfave.Flag{
-				&urfave.DurationFlag{Name: "ttl", Value: time.Hour, Usage: "it ends after `TIME` (1h)"},
+				lengthFlag("ttl", time.Hour, "it ends after `TIME` (1h)"),
 				&urfave.IntFlag{Name: "uses", Value: 1, Usage: "it lets `N` machines in (1)"},
 				&urfave.BoolFlag{Name: "worker", Usage: "who joins with it never votes"},
 				&urfave.StringFlag{Name: "role", Usage: "not for a machine, but for a login as `ROLE`: viewer, operator, admin"},

@@ -28,7 +28,7 @@ var (
 	unknownFlag   = regexp.MustCompile(`^flag provided but not defined: -(.*)$`)
 	valuelessFlag = regexp.MustCompile(`^flag needs an argument: -(.*)$`)
 	badValue      = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^:]*): (.*)$`)
-	badVariable   = regexp.MustCompile(`^could not parse (".*") as (?:bool |int |duration )?value from environment variable "([^"]*)"`)
+	badVariable   = regexp.MustCompile(`^could not parse (".*") (?:as (?:bool |int |duration )?value )?from environment variable "([^"]*)"`)
 	twoForms      = regexp.MustCompile(`^Cannot use two forms of the same flag: (\S+) (\S+)$`)
 )
 
@@ -40,7 +40,7 @@ func flagFault(flags []urfave.Flag, text string) string {
 		return fmt.Sprintf("flag %s needs a value.", dashed(m[1]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s is not a value for %s (%s).", m[1], dashed(m[2]), strings.TrimPrefix(m[3], "time: "))
+		return fmt.Sprintf("%s is not a value for %s: %s.", m[1], dashed(m[2]), wantedValue(flags, m[2], m[3]))
 	}
 	if m := badVariable.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s is not a value for the variable %s.", m[1], m[2])
@@ -49,6 +49,20 @@ func flagFault(flags []urfave.Flag, text string) string {
 		return fmt.Sprintf("%s and %s are the same flag: give it once.", dashed(m[1]), dashed(m[2]))
 	}
 	return text + "."
+}
+
+// wantedValue says what a flag takes, where package flag says only that this is not it.
+func wantedValue(flags []urfave.Flag, name, reason string) string {
+	if reason != "parse error" {
+		return strings.TrimSuffix(reason, "?")
+	}
+	switch findFlag(flags, name).(type) {
+	case *urfave.BoolFlag:
+		return "true or false, or nothing at all"
+	case *urfave.Float64Flag:
+		return "a number"
+	}
+	return "a whole number"
 }
 
 func dashed(name string) string {

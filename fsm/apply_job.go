@@ -33,7 +33,7 @@ func (c *SetJob) apply(s *State) Result {
 		return *done
 	}
 	if j.State.Final() || j.Cancelling {
-		return refuse(task.ErrConflict, "", "job %s is %s", j.ID, j.endWord())
+		return refuse(task.ErrConflict, "", "job %s %s", j.ID, j.endWord())
 	}
 	if c.Action == JobPriority && (c.Priority < 0 || c.Priority >= priorities) {
 		return refuse(task.ErrInvalid, "", "a priority is from 0 to %d", priorities-1)
@@ -68,9 +68,9 @@ func (c *SetJob) apply(s *State) Result {
 
 func (j *Job) endWord() string {
 	if j.State.Final() {
-		return string(j.State)
+		return "has ended: " + string(j.State)
 	}
-	return "being cancelled"
+	return "is being cancelled"
 }
 
 // apply ends a job whose start_within or deadline has passed, as a cancel does; it is checked again here.

@@ -32,7 +32,11 @@ func (c *RetryJob) apply(s *State) Result {
 	}
 	chosen, n := c.choose(j)
 	if n == 0 {
-		return refuse(task.ErrConflict, "", "nothing to retry in job %s: no shard of the kind asked for", j.ID)
+		hint := ""
+		if j.State.Final() {
+			hint = "The whole job again, done shards too: lanjobs retry " + string(j.ID) + " --all"
+		}
+		return refuse(task.ErrConflict, hint, "nothing to retry in job %s: no shard of the kind asked for", j.ID)
 	}
 	again, busy := rerun(j, chosen)
 	if busy >= 0 {

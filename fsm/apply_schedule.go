@@ -11,7 +11,7 @@ import (
 // have changed, what lies before the change does not count as missed.
 func (c *SubmitJob) applySchedule(s *State, spec *Spec) Result {
 	if _, done := s.did(c.RequestID); done {
-		return Result{Schedule: spec.Name, Existed: true}
+		return Result{Schedule: spec.Name, Existed: true, Repeated: true}
 	}
 	q, problem := s.queueFor(spec)
 	if problem != nil {

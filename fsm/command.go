@@ -33,6 +33,8 @@ type Result struct {
 	Version uint64        // Checkpoint: its number; PutState: the key's version; if refused as a conflict, what is there
 	Job     task.JobID    // SubmitJob: the job, new or found; FireSchedule: the job made or to be made, "" = skipped
 	Existed bool
+	// Repeated says that this very request was answered before: whether it made or changed something then is not known any more.
+	Repeated bool
 	// Schedule is set where a SubmitJob made or, with Existed, changed a schedule instead of a job.
 	Schedule string
 	Range    task.ShardRange // Cursor: what the shard works on from now on

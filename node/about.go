@@ -45,7 +45,11 @@ func (m *machine) readInfo() task.NodeInfo {
 		i.MemoryMB = int(v.Total >> 20)
 	}
 	for _, s := range shells {
-		if _, err := exec.LookPath(s); err == nil {
+		_, err := exec.LookPath(s)
+		if err != nil && s == "pwsh" { // the one that comes with Windows does as well
+			_, err = exec.LookPath("powershell")
+		}
+		if err == nil {
 			i.Shells = append(i.Shells, s)
 		}
 	}

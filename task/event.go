@@ -90,3 +90,16 @@ const (
 	EventQueueSet       EventKind = "queue.set" // made or changed, paused and resumed included
 	EventQueueRemove    EventKind = "queue.remove"
 )
+
+// EventKinds are all of them.
+var EventKinds = []EventKind{
+	EventClusterInit, EventLeaderElected, EventNodeJoin, EventNodeRegister, EventNodeOffline, EventNodeOnline,
+	EventNodeDrain, EventNodeResume, EventNodeLeave, EventNodeSleep, EventNodeUnstable, EventNodeClear, EventNodeRole,
+	EventNodeRemove, EventTokenCreate, EventTokenUse, EventTokenRemove, EventClientAdmit, EventClientRemove,
+	EventJobSubmit, EventJobState, EventJobCancel, EventJobRetry, EventJobCollect, EventJobPause, EventJobResume,
+	EventJobPriority, EventJobExpire, EventStageState, EventLeaseGrant, EventLeaseConfirm, EventLeaseRenew,
+	EventLeaseExpire, EventLeaseRelease, EventLeaseRefuse, EventStop, EventCheckpoint, EventOutput, EventState,
+	EventShardState, EventShardSkip, EventShardSplit, EventShardCursor, EventScheduleSet, EventScheduleFire,
+	EventScheduleSkip, EventScheduleQueue, EventSchedulePause, EventScheduleResume, EventScheduleRemove, EventQueueSet,
+	EventQueueRemove,
+}

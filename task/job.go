@@ -64,6 +64,14 @@ type StageSpec struct {
 	Success      Success     `json:"success"`
 }
 
+// AsksShell is the shell that a script names, which its machine must have; "" = none, or whatever the machine has.
+func (s *StageSpec) AsksShell() string {
+	if s.Run == "" || s.Shell == "auto" {
+		return ""
+	}
+	return s.Shell
+}
+
 // OnSleep says what an attempt does when its machine is told to sleep (R16).
 type OnSleep string
 

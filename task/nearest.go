@@ -1,6 +1,9 @@
 package task
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Nearest gives the word that was probably meant: one edit away, two in words of five letters and more, whatever the case;
 // "" if none is. Words longer than MaxNameLength are not compared: nobody mistypes them, and comparing costs their product.
@@ -13,12 +16,13 @@ func Nearest(words []string, word string) string {
 	if len(word) >= 5 {
 		limit = 2
 	}
+	letters := utf8.RuneCountInString(word)
 	best := ""
 	for _, w := range words {
 		if len(w) > MaxNameLength {
 			continue
 		}
-		if d := EditDistance(strings.ToLower(w), word); d <= limit {
+		if d := EditDistance(strings.ToLower(w), word); d <= limit && d < letters && d < utf8.RuneCountInString(w) { // something of it must be left
 			best, limit = w, d-1
 		}
 	}

@@ -5,6 +5,15 @@ import (
 	"testing"
 )
 
+// A word of which every letter would have to be another one was not meant.
+func TestNearestKeepsSomething(t *testing.T) {
+	for _, word := range []string{"備份", "x", "ab"} {
+		if got := Nearest([]string{"l1", "y", "é"}, word); got != "" {
+			t.Errorf("%s: %s", word, got)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	words := []string{"transcode", "score", "nas", "größe"}
 	for word, want := range map[string]string{

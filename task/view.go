@@ -252,8 +252,8 @@ type SubmitReply struct {
 	Name    string `json:"name"`
 	Existed bool   `json:"existed"`        // an idempotency key led to an earlier job
 	Note    string `json:"note,omitempty"` // "no machine can run it now: …"
-	// Schedule is set where the job has a schedule: it was created or, with Existed, changed, and ID is empty. Next is when it
-	// runs first.
+	// Schedule is set where the job has a schedule: it was created or, with Existed, was there and is now as submitted, and ID is
+	// empty. Next is when it runs first.
 	Schedule string          `json:"schedule,omitempty"`
 	Next     *OccurrenceView `json:"next,omitempty"`
 }

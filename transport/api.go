@@ -21,6 +21,7 @@ import (
 //	POST   /v1/jobs/{ref}/priority             PriorityBody; task.JobView
 //	GET    /v1/jobs/{ref}/spec?format=json     the job file as submitted, or the task.Spec
 //	GET    /v1/jobs/{ref}/shards?stage,shards,state,attempts,why,limit,after   task.List[task.ShardView]
+//	GET    /v1/jobs/{ref}/shards/{stage}/{n}   task.ShardView, with its attempts and why it does not run
 //	GET    /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log?stream,from,tail,hold,limit   raw output; k = 0 the newest; see HeaderLog…
 //	GET    /v1/jobs/{ref}/why?stage,shards     task.List[WhyView]
 //	GET    /v1/dead?queue,name,label,job,since,until,limit   task.List[task.DeadGroup]: dead shards, those that ended alike together, newest jobs first

@@ -72,6 +72,7 @@ func (a *API) routes() []route {
 		{pattern: "POST /v1/jobs/{ref}/priority", where: commit, role: fsm.RoleOperator, body: maxBody, handle: a.prioritizeJob},
 		{pattern: "GET /v1/jobs/{ref}/spec", where: fresh, role: fsm.RoleViewer, params: "format", handle: a.jobSpec},
 		{pattern: "GET /v1/jobs/{ref}/shards", where: fresh, role: fsm.RoleViewer, params: "stage shards state attempts why" + page, handle: a.listShards},
+		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}", where: fresh, role: fsm.RoleViewer, handle: a.getShard},
 		{pattern: "GET /v1/jobs/{ref}/shards/{stage}/{n}/attempts/{k}/log", where: fresh, role: fsm.RoleViewer, params: "stream from tail hold limit", long: true, handle: a.readLog},
 		{pattern: "GET /v1/jobs/{ref}/why", where: fresh, role: fsm.RoleViewer, params: "stage shards", handle: a.whyJob},
 		{pattern: "GET /v1/dead", where: fresh, role: fsm.RoleViewer, params: "queue name label job since until limit", handle: a.listDead},

@@ -40,7 +40,11 @@ func (a *API) eventFilter(q *request) (f observe.Filter, err error) {
 		return f, err
 	}
 	for _, k := range kinds {
-		f.Kinds = append(f.Kinds, task.EventKind(strings.TrimSuffix(k, ".*")))
+		k = strings.TrimSuffix(k, ".*")
+		if err := eventKind(k); err != nil {
+			return f, err
+		}
+		f.Kinds = append(f.Kinds, task.EventKind(k))
 	}
 	return f, a.eventSubject(q, &f)
 }

@@ -268,3 +268,12 @@ func TestPositions(t *testing.T) {
 		t.Errorf("%v %v", got, err)
 	}
 }
+
+func TestKindsOfEventsAreKnown(t *testing.T) {
+	c := newCluster(t)
+	for _, kind := range []string{"lease", "lease.*", "lease.expire", "lease,node.join", "schedule.fire"} {
+		c.get("/v1/events?kind=" + kind).ok(nil)
+	}
+	c.get("/v1/events?kind=lease.exipre").problem(400, "invalid", `no event is called "lease.exipre". Did you mean "lease.expire"? | Those of lease: lease.grant, lease.confirm`)
+	c.get("/v1/events?kind=leese").problem(400, "invalid", `Did you mean "lease"? | One kind, as lease.expire, or all of cluster, leader, node`)
+}

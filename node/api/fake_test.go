@@ -247,9 +247,12 @@ func (c *cluster) View(s *fsm.State) *plan.View { // called within Read
 		return nil
 	}
 	v := &plan.View{State: s, Now: s.Clock, Self: c.api.cfg.Self, Nodes: map[task.NodeID]plan.Presence{}}
-	for id := range c.seen {
+	for id, seen := range c.seen {
 		if n := s.Node(id); n != nil {
-			v.Nodes[id] = plan.Presence{Want: n.Info.Slots, Heard: true}
+			v.Nodes[id] = plan.Presence{Heard: true, Load: seen.Load}
+			if seen.Ago < quietAfter {
+				v.Nodes[id] = plan.Presence{Want: n.Info.Slots, Heard: true, Load: seen.Load}
+			}
 		}
 	}
 	return v

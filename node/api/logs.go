@@ -44,9 +44,9 @@ func (a *API) readLog(ctx context.Context, q *request) (*reply, error) {
 	if err != nil || k < 0 {
 		return nil, invalid("attempt "+shown(q.value("k"))+" is not a number from 0 on (0 is the newest)", "")
 	}
-	shard, err := strconv.Atoi(q.value("n"))
+	shard, err := q.shardNumber()
 	if err != nil {
-		return nil, invalid("shard "+shown(q.value("n"))+" is not a number", "")
+		return nil, err
 	}
 	var p logPlace
 	err = a.onJob(q, func(v *view, j *fsm.Job) (err error) {
@@ -95,7 +95,7 @@ func (v *view) logPlace(j *fsm.Job, stage string, shard, k int) (logPlace, error
 	sh := j.Shard(i, shard)
 	name := fmt.Sprintf("%s/%s/%d", j.ID, stage, shard)
 	if sh == nil {
-		return logPlace{}, task.NewProblem(task.ErrNotFound, fmt.Sprintf("%s does not exist: the stage has shards 0 to %d.", name, j.Stages[i].Len()-1), "")
+		return logPlace{}, noShard(j, i, shard)
 	}
 	p := logPlace{ref: task.ShardRef{Job: j.ID, Stage: i, Shard: shard}}
 	h := sh.History()

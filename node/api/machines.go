@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"lanjobs/fsm"
 	"lanjobs/node/plan"
@@ -18,6 +19,13 @@ type machine struct {
 	fix    string   // what a person could do
 	nearly []string // of requirements that it does not meet: "has gpu=yes"
 }
+
+// kindQuiet is a machine with room that should have asked for work long ago: it may have died, and nobody knows yet. A machine that
+// is well and has room asks again at once.
+const (
+	kindQuiet  plan.Kind = "quiet"
+	quietAfter           = 5 * time.Second
+)
 
 // plan is what is known now in the form that plan asks for.
 func (v *view) plan() *plan.View {
@@ -43,7 +51,7 @@ func (v *view) machines(queue string, spec *task.StageSpec) []machine {
 
 // needsKey is equal for stages that ask the same of machines.
 func needsKey(spec *task.StageSpec) string {
-	return fmt.Sprint(requirements(spec.Require), spec.Paths, spec.Programs, spec.Resources, spec.Broadcast)
+	return fmt.Sprint(requirements(spec.Require), spec.Paths, spec.Programs, spec.User, spec.AsksShell(), spec.Resources, spec.Broadcast)
 }
 
 // worded adds to plan's reasons about machines what only this member can tell.
@@ -63,6 +71,12 @@ func (v *view) worded(rs []plan.Reason, spec *task.StageSpec) []machine {
 				m.why += " (" + strings.Join(m.nearly, ", ") + ")"
 			} else if strings.HasPrefix(m.fix, "lanjobs node label") { // it may lack the label only
 				m.fix = "if it does: " + m.fix
+			}
+		case plan.KindAsked:
+			if seen, ok := v.seen(r.Node); ok && seen.Ago >= quietAfter {
+				m.keeps, m.fix = kindQuiet, "start or wake it"
+				m.why = fmt.Sprintf("does not ask for work, last heard of %s ago: after %s it counts as silent, and others take its shards",
+					short(seen.Ago), shortMillis(plan.RegistrationTTL))
 			}
 		case plan.KindSilent:
 			m.why += v.silentFor(n)
@@ -181,18 +195,20 @@ func obstacles(ms []machine, require []task.Requirement) string {
 			lacking++
 		}
 	}
-	var texts, names []string
+	var names []string
+	var said alikes
 	for _, m := range ms {
 		names = append(names, m.name)
 		switch {
 		case m.keeps == plan.KindRequire && lacking == len(ms):
 			for _, n := range m.nearly {
-				texts = append(texts, m.name+" "+n)
+				said.add(m.name, n)
 			}
 		case m.keeps != plan.KindRequire:
-			texts = append(texts, m.name+" "+m.why)
+			said.add(m.name, m.why)
 		}
 	}
+	texts := said.texts()
 	wanted := requirements(require)
 	switch {
 	case len(ms) == 0:

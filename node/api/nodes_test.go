@@ -184,9 +184,16 @@ func TestClusterSentences(t *testing.T) {
 			}
 		})
 	}
-	c := bare(t)
-	c.machine("n1", "mini-1", 4)
+	c := newCluster(t)
+	c.members = []Member{{ID: "n1", Role: RoleLeader}, {ID: "n2", Role: RoleStandby}, {ID: "n3", Role: RoleStandby}, {ID: "n4", Role: RoleStandby}}
+	c.do(0, &fsm.SetNode{Node: "n2", Action: fsm.NodeDemote}, &fsm.SetNode{Node: "n4", Action: fsm.NodeDemote})
 	var got task.ClusterView
+	if c.get("/v1/status").ok(&got); got.Sentence != "4 machines: 1 voter, not yet fault tolerant: 2 of them may vote, which takes 3 (lanjobs node promote NODE)" {
+		t.Errorf("%q", got.Sentence)
+	}
+	c = bare(t)
+	c.machine("n1", "mini-1", 4)
+	got = task.ClusterView{}
 	c.get("/v1/status").ok(&got)
 	if got.Name != "" || got.Sentence != "1 voter: this machine only" || got.Health != healthy || got.SelfName != "mini-1" || got.Version != "1.4.0" {
 		t.Errorf("%+v", got)

@@ -93,7 +93,7 @@ func TestPauseResumeAndPriorityOfAJob(t *testing.T) {
 	}
 	c.ask("POST", "/v1/jobs/b/pause", "").problem(404, "not_found", "no job")
 	c.do(0, &fsm.CancelJob{Job: "j7k3q9"})
-	c.ask("POST", "/v1/jobs/a/pause", "").problem(409, "conflict", "is cancelled")
+	c.ask("POST", "/v1/jobs/a/pause", "").problem(409, "conflict", "has ended: cancelled")
 }
 
 // TestPlaceInTheQueue: higher priorities go first, the same share; other queues and paused jobs do not count.

@@ -104,6 +104,35 @@ func TestActsOnASchedule(t *testing.T) {
 	c.get("/v1/schedules/nightly").problem(404, "not_found", "")
 }
 
+// Who repeats a request, as a client does whose answer was lost, is not told that the schedule which it made was there before.
+func TestARepeatedSubmitOfASchedule(t *testing.T) {
+	c := newCluster(t)
+	send := func(id, file string) (r task.SubmitReply) {
+		c.ask("POST", "/v1/jobs", file, transport.HeaderRequestID, id).ok(&r)
+		return r
+	}
+	other := strings.Replace(nightly, "run: ", "run: true; ", 1)
+	for _, x := range []struct {
+		what, id, file string
+		existed        bool
+		note           string
+	}{
+		{"made", "q1", nightly, false, ""},
+		{"repeated", "q1", nightly, false, ""},
+		{"the same again by another request", "q2", nightly, true, ""},
+		{"changed", "q3", other, true, ""},
+		{"repeated when it has been changed since", "q1", nightly, false, "it has been changed since by anna"},
+	} {
+		if r := send(x.id, x.file); r.Existed != x.existed || r.Note != x.note || r.Schedule != "nightly" || r.Next == nil {
+			t.Errorf("%s: %+v", x.what, r)
+		}
+	}
+	c.ask("DELETE", "/v1/schedules/nightly", "").ok(nil)
+	if r := send("q1", nightly); r.Existed || r.Note != "it was removed since" || r.Next != nil {
+		t.Errorf("repeated when it has been removed since: %+v", r)
+	}
+}
+
 func TestATriggeredRunWaitsForTheOneBefore(t *testing.T) {
 	c := scheduled(t, strings.NewReplacer("nightly", "queued", "Europe/Berlin", "Europe/Berlin, overlap: queue").Replace(nightly))
 	var first, second task.SubmitReply

@@ -52,6 +52,47 @@ func readShardQuery(q *request) (s shardQuery, err error) {
 	return s, err
 }
 
+// getShard answers GET /v1/jobs/{ref}/shards/{stage}/{n}: one shard in full, with its attempts and why it does not run.
+func (a *API) getShard(_ context.Context, q *request) (*reply, error) {
+	n, err := q.shardNumber()
+	if err != nil {
+		return nil, err
+	}
+	var out task.ShardView
+	err = a.onJob(q, func(v *view, j *fsm.Job) error {
+		i := j.Spec.Stage(q.value("stage"))
+		switch {
+		case i < 0:
+			return noStage(j, q.value("stage"))
+		case j.Shard(i, n) == nil:
+			return noShard(j, i, n)
+		}
+		out = v.shard(j, i, n, true)
+		out.Why, _ = v.stage(j, i).why(n)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok(out)
+}
+
+func (q *request) shardNumber() (int, error) {
+	n, err := strconv.Atoi(q.value("n"))
+	if err != nil {
+		return 0, invalid("shard "+shown(q.value("n"))+" is not a number", "")
+	}
+	return n, nil
+}
+
+func noShard(j *fsm.Job, i, shard int) error {
+	text := "the stage has none yet"
+	if n := j.Stages[i].Len(); n > 0 {
+		text = fmt.Sprintf("the stage has shards 0 to %d", n-1)
+	}
+	return task.NewProblem(task.ErrNotFound, fmt.Sprintf("%s/%s/%d does not exist: %s.", j.ID, j.Spec.Stages[i].Name, shard, text), "")
+}
+
 // listShards answers GET /v1/jobs/{ref}/shards. A page ends early when its shards are large.
 func (a *API) listShards(_ context.Context, q *request) (*reply, error) {
 	s, err := readShardQuery(q)

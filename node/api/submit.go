@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -54,14 +55,23 @@ func location(r *task.SubmitReply) string {
 	return "/v1/jobs/" + string(r.ID)
 }
 
-// scheduled says what became of a job with a schedule: no job yet.
-func (v *view) scheduled(r *fsm.Result) *task.SubmitReply {
-	out := &task.SubmitReply{Name: r.Schedule, Schedule: r.Schedule, Existed: r.Existed}
-	if s := v.Schedule(r.Schedule); s != nil {
+// scheduled says what became of a job with a schedule: no job yet. A repeat of this very request is no news to its sender, who has
+// had no answer yet; but somebody may have changed or removed the schedule since.
+func (v *view) scheduled(sub *submission) *task.SubmitReply {
+	r := &sub.result
+	out := &task.SubmitReply{Name: r.Schedule, Schedule: r.Schedule, Existed: r.Existed && !r.Repeated}
+	s := v.Schedule(r.Schedule)
+	switch {
+	case s == nil:
+		out.Note = "it was removed since"
+		return out
+	case r.Repeated && s.Spec.Digest != string(sub.sum):
+		out.Note = "it has been changed since by " + s.By
+	default:
 		out.Note = v.cannotRun(&s.Spec.Spec)
-		if next := v.schedule(s, 1).Next; len(next) > 0 {
-			out.Next = &next[0]
-		}
+	}
+	if next := v.schedule(s, 1).Next; len(next) > 0 {
+		out.Next = &next[0]
 	}
 	return out
 }
@@ -80,7 +90,7 @@ func (v *view) submitted(s *submission) (*task.SubmitReply, error) {
 		return nil, r.Err
 	}
 	if r.Schedule != "" {
-		return v.scheduled(r), nil
+		return v.scheduled(s), nil
 	}
 	out := &task.SubmitReply{ID: r.Job, Name: s.spec.Name}
 	if j := v.Job(r.Job); j != nil {
@@ -156,14 +166,15 @@ func (v *view) cannotRun(spec *task.Spec) string {
 	for i := range spec.Stages {
 		st := &spec.Stages[i]
 		ms := v.machines(spec.Queue, st)
-		if anyFits(ms) {
+		why := v.noShell(st, ms)
+		if why == "" && anyFits(ms) {
 			continue
 		}
 		what := "it"
 		if len(spec.Stages) > 1 {
 			what = "stage " + st.Name
 		}
-		return "no machine can run " + what + " now: " + obstacles(ms, st.Require)
+		return "no machine can run " + what + " now: " + cmp.Or(why, obstacles(ms, st.Require))
 	}
 	return ""
 }

@@ -131,7 +131,7 @@ func TestSubmitSaysThatNoMachineCanRunIt(t *testing.T) {
 		{"near miss", "gpu=true", "no machine can run it now: gpu=true, 0 of 4 (pc-win has gpu=yes)"},
 		{"label nearly so called", "gpus=yes", "no machine can run it now: gpus=yes, 0 of 4 (pc-win has gpu=yes)"},
 		{"nothing like it", "ssd", "no machine can run it now: ssd, 0 of 4"},
-		{"two conditions", "gpu=yes, os=linux", "no machine can run it now: gpu=yes, os=linux, 0 of 4 (mini-1 has os=darwin, mini-2 has os=darwin, pc-win has os=windows)"},
+		{"two conditions", "gpu=yes, os=linux", "no machine can run it now: gpu=yes, os=linux, 0 of 4 (mini-1 has os=darwin (likewise mini-2), pc-win has os=windows)"},
 		{"no such node", "node=naz", "no machine can run it now: node=naz, 0 of 4 (did you mean node=nas?)"},
 		{"silent", "laptop", "no machine can run it now: laptop: mini-2 is silent for 4m, asleep?"},
 		{"draining", "node=pc-win", "no machine can run it now: node=pc-win is draining"},
@@ -147,6 +147,25 @@ func TestSubmitSaysThatNoMachineCanRunIt(t *testing.T) {
 				t.Errorf("note is %q, want %q", r.Note, x.want)
 			}
 		})
+	}
+	for _, x := range []struct{ file, want string }{
+		{"shell: zsh", "no machine can run it now: none has the shell zsh: mini-1 has bash, sh; nas has none (likewise pc-win)"},
+		{"shell: bash", ""},
+		{"shell: auto", ""},
+		{"resources: {disk: 40Gi}", "no machine can run it now: mini-1 is too small: the shard asks for disk 40 GiB, it has 39.1 GiB to give (of 48.8 GiB free, 20 % stays free) (likewise mini-2, nas, pc-win)"},
+		{"resources: {disk: 39Gi}", ""},
+	} {
+		c := newCluster(t)
+		mini := c.state.Node("n1").Info
+		mini.Shells = []string{"bash", "sh"}
+		c.do(0, &fsm.RegisterNode{Info: mini, Incarnation: 2}, &fsm.SetOnline{Node: "n2"})
+		if strings.HasPrefix(x.file, "resources") {
+			c.do(0, &fsm.SetOnline{Node: "n2", Online: true})
+		}
+		var r task.SubmitReply
+		if c.ask("POST", "/v1/jobs", "name: x\nrun: echo\n"+x.file+"\n").ok(&r); r.Note != x.want {
+			t.Errorf("%s: note is %q, want %q", x.file, r.Note, x.want)
+		}
 	}
 	c := busy(t)
 	var r task.SubmitReply

@@ -76,7 +76,7 @@ func tokenBody(b *transport.TokenBody) (time.Duration, error) {
 	}
 	ttl, ok := secondsOf(b.TTLSeconds)
 	if !ok || ttl < minTokenTTL || ttl > maxTokenTTL {
-		return 0, invalid(fmt.Sprintf("ttl_seconds %v is not from %v to %v", b.TTLSeconds, minTokenTTL.Seconds(), maxTokenTTL.Seconds()), "")
+		return 0, invalid(fmt.Sprintf("a token lasts from 1m to 30d, not %vs (ttl_seconds)", b.TTLSeconds), "")
 	}
 	if b.Role != "" && (b.Worker || !fsm.Role(b.Role).Valid()) {
 		return 0, invalid("role is viewer, operator or admin, and goes with a login token, not with worker", "")

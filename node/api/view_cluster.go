@@ -62,6 +62,8 @@ func (v *view) health(machines int) (health, sentence string) {
 		return healthy, "1 voter: this machine only"
 	case e.voters == 1 && machines == 2:
 		return healthy, "2 machines: 1 voter, not yet fault tolerant: a third machine makes it 3"
+	case e.voters == 1 && v.mayVote() < 3:
+		return healthy, fmt.Sprintf("%d machines: 1 voter, not yet fault tolerant: %d of them may vote, which takes 3 (lanjobs node promote NODE)", machines, v.mayVote())
 	case e.voters == 1:
 		return healthy, fmt.Sprintf("%d machines: 1 voter, not yet fault tolerant: more become voters once they are up to date", machines)
 	case len(e.away) > 0:
@@ -70,6 +72,16 @@ func (v *view) health(machines int) (health, sentence string) {
 		return degraded, "2 voters: survives no failure"
 	}
 	return healthy, fmt.Sprintf("%d voters: %s", e.voters, survives(e.answering-e.needed(), ""))
+}
+
+// mayVote counts the machines that may become voters: not joined as workers only, and not kept from it by a person.
+func (v *view) mayVote() (n int) {
+	v.present(func(m *fsm.Node) {
+		if m.Info.Voter && m.Care.Seat != fsm.NodeDemote {
+			n++
+		}
+	})
+	return n
 }
 
 func (v *view) awayNames() string {

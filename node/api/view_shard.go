@@ -82,7 +82,8 @@ func (v *view) last(sh *fsm.Shard) string {
 		return ""
 	}
 	a := &h[len(h)-1]
-	return a.Outcome.String() + " on " + v.nameOf(a.Node)
+	text, on := a.Outcome.String(), " on "+v.nameOf(a.Node)
+	return strings.TrimSuffix(text, on) + on // some say it themselves
 }
 
 // attempts gives a shard's attempts, the current one or the success last.

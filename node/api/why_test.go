@@ -117,6 +117,55 @@ func TestWhyAShardWaitsForAnotherMachine(t *testing.T) {
 	}
 }
 
+// A machine that died a moment ago still has its shards by modulo. Nobody may believe that it is about to take them.
+func TestWhyAShardWaitsForAMachineThatIsQuiet(t *testing.T) {
+	c := newCluster(t)
+	balance := task.BalanceModulo
+	c.do(0, &fsm.SetQueue{Name: "mod", Balance: &balance})
+	c.submit("name: m\nqueue: mod\nshards: 2\nplacement: {require: [\"node in (nas,pc-win)\"]}\nrun: echo\n")
+	c.run("n3", "j7k3q9", 0, 0)
+	c.seen["n4"] = leader.Seen{Ago: 28 * time.Second}
+	c.wantWhy("m/why", `
+main/1 mini-1: does not meet node in (nas,pc-win)
+main/1 mini-2: does not meet node in (nas,pc-win)
+main/1 nas: is not its machine: by modulo it belongs to pc-win
+main/1 pc-win: does not ask for work, last heard of 28s ago: after 1m it counts as silent, and others take its shards [start or wake it]`)
+	var j task.JobView
+	if c.get("/v1/jobs/m").ok(&j); !strings.Contains(j.Note, "pc-win does not ask for work, last heard of 28s ago") {
+		t.Errorf("note is %q", j.Note)
+	}
+	c.seen["n4"] = leader.Seen{Ago: time.Second}
+	if got := c.why("m/why"); !strings.Contains(got, "pc-win: has room (0/4): takes it next") {
+		t.Errorf("%s", got)
+	}
+}
+
+// What could not start says by itself where.
+func TestAPlaceIsNamedOnce(t *testing.T) {
+	c := newCluster(t)
+	c.submit(hello)
+	tok := c.grant("n3", "j7k3q9", 0, 0)[0]
+	c.exit("n3", "j7k3q9", 0, 0, tok, task.Outcome{End: task.EndStartFailed, ExitCode: 126, Message: "no such directory /nope on nas"})
+	if got := c.why("hello/why"); strings.Count(got, "on nas") != 1 || !strings.Contains(got, "could not start: no such directory /nope on nas (1 of 3 attempts used)") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestOneShard(t *testing.T) {
+	c := newCluster(t)
+	c.submit(transcode)
+	c.run("n3", "j7k3q9", 0, 0)
+	c.fail("n4", "j7k3q9", 1, 2, 1)
+	var s task.ShardView
+	c.get("/v1/jobs/transcode/shards/segments/2").ok(&s)
+	if s.Stage != "segments" || s.Shard != 2 || s.State != stateBackoff || len(s.History) != 1 || !strings.Contains(s.Why, "exit 1 on pc-win (1 of 5 attempts used)") {
+		t.Errorf("%+v", s)
+	}
+	c.get("/v1/jobs/transcode/shards/segments/8").problem(404, "not_found", "j7k3q9/segments/8 does not exist: the stage has shards 0 to 7.")
+	c.get("/v1/jobs/transcode/shards/segmants/0").problem(404, "not_found", `Did you mean "segments"?`)
+	c.get("/v1/jobs/transcode/shards/segments/x").problem(400, "invalid", `shard "x" is not a number`)
+}
+
 func TestManyReasonsAreBounded(t *testing.T) {
 	c := newCluster(t)
 	c.submit("name: hello\nshards: 300\nretry: {attempts: 1}\nrun: echo\n")

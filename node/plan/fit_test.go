@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,52 @@ func TestTheLeaderTakesWhatIsTooBigForAllOthers(t *testing.T) {
 	cs := plan.Place(b.viewOf(task.Load{}))
 	if len(cs) != 1 || cs[0].(*fsm.Grant).Node != "leader" {
 		t.Fatalf("%+v", cs)
+	}
+}
+
+func TestTheLeaderTakesWhatOnlyItsDiskHasRoomFor(t *testing.T) {
+	b := newBoard(t, big("leader"), big("a"))
+	b.submit("j", asking(task.Resources{MilliCPU: 1000, DiskMB: 100 << 10}, 1), 50)
+	v := b.viewOf(task.Load{CPU: 0.1, MemFreeMB: 16 << 10, DiskFreeMB: 48 << 10})
+	for _, r := range plan.Explain(v, "j", 0, 0) {
+		if r.Kind != plan.KindTooSmall || !strings.Contains(r.Text, "disk 100 GiB, it has 38.4 GiB to give (of 48 GiB free, 20 % stays free)") {
+			t.Errorf("%+v", r)
+		}
+	}
+	roomy := v.Nodes["leader"]
+	roomy.Load.DiskFreeMB = 200 << 10
+	v.Nodes["leader"] = roomy
+	cs := plan.Place(v)
+	if len(cs) != 1 || cs[0].(*fsm.Grant).Node != "leader" {
+		t.Fatalf("%+v", cs)
+	}
+}
+
+// A shell that a stage names is found missing like a program; what names none is not kept away.
+func TestAMachineWithoutTheShellIsLeftOutForAWhile(t *testing.T) {
+	b := newBoard(t, info("a"))
+	zsh := simStage("s", 1, 5000)
+	zsh.Run, zsh.Command, zsh.Shell = "echo", nil, "zsh"
+	b.submit("j", zsh, 50)
+	v := b.viewOf(task.Load{})
+	v.Lacks = &plan.Lacks{}
+	v.Lacks.Note("a", &b.s.Job("j").Spec.Stages[0], "shell zsh: no program \"zsh\" on PATH (/bin)", time.Second)
+	if n := granted(plan.Place(v)); n != 0 {
+		t.Errorf("%d granted", n)
+	}
+	if rs := plan.Explain(v, "j", 0, 0); len(rs) != 1 || rs[0].Text != "did not have shell zsh a moment ago" {
+		t.Errorf("%+v", rs)
+	}
+	v.Lacks.Pass(time.Second + plan.LackFor)
+	if n := granted(plan.Place(v)); n != 1 {
+		t.Errorf("%d granted afterwards", n)
+	}
+	plain := simStage("s", 1, 5000)
+	plain.Run, plain.Command, plain.Shell = "echo", nil, "auto"
+	b.submit("k", plain, 90)
+	v.Lacks.Note("a", &b.s.Job("j").Spec.Stages[0], "shell zsh: no program \"zsh\" on PATH (/bin)", time.Minute)
+	if cs := plan.Place(v); len(cs) != 1 || cs[0].(*fsm.Grant).Job != "k" {
+		t.Errorf("%+v", cs)
 	}
 }
 

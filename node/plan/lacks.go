@@ -12,7 +12,7 @@ import (
 // LackFor is for how long a node is left out for stages that need a path or program it was found not to have.
 const LackFor = 30 * time.Second
 
-// Lacks is what nodes were found not to have: an attempt that needs a path or program that is not there is given back, neither
+// Lacks is what nodes were found not to have: an attempt that needs a path, program or shell that is not there is given back, neither
 // failed nor lost, and its node gets nothing that needs the same for LackFor. It is a leader's memory of one term, on its
 // Awake clock; a new leader finds out anew.
 type Lacks struct {
@@ -71,10 +71,17 @@ func (l *Lacks) of(spec *task.StageSpec, node task.NodeID) string {
 	return ""
 }
 
-// needs is all paths and programs of a stage, and the user that it runs as.
+// needs is all paths and programs of a stage, the user that it runs as, and the shell that it names.
 func needs(spec *task.StageSpec) []string {
-	if spec.User != "" {
-		return append(slices.Concat(spec.Paths, spec.Programs), "user "+spec.User)
+	if shell := spec.AsksShell(); spec.User != "" || shell != "" {
+		out := slices.Concat(spec.Paths, spec.Programs)
+		if spec.User != "" {
+			out = append(out, "user "+spec.User)
+		}
+		if shell != "" {
+			out = append(out, "shell "+shell)
+		}
+		return out
 	}
 	if len(spec.Programs) == 0 {
 		return spec.Paths

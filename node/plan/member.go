@@ -115,7 +115,7 @@ type fit struct {
 
 // asksNothing tells whether a stage may run wherever a member may.
 func asksNothing(spec *task.StageSpec) bool {
-	return len(spec.Require) == 0 && len(spec.Prefer) == 0 && len(spec.Paths) == 0 && len(spec.Programs) == 0 && !spec.Broadcast && spec.User == "" &&
+	return len(spec.Require) == 0 && len(spec.Prefer) == 0 && len(spec.Paths) == 0 && len(spec.Programs) == 0 && !spec.Broadcast && spec.User == "" && spec.AsksShell() == "" &&
 		spec.Resources.Booked() == task.Resources{MilliCPU: task.DefaultMilliCPU}
 }
 

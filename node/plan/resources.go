@@ -133,6 +133,15 @@ func (m *member) enough(need *claim) bool {
 	return what == ""
 }
 
+// diskMB is what an attempt could have at best: what is free now, and what those that run here were promised of it. The size of
+// the disk is not known, nor is it of use: the rest is somebody else's.
+func (m *member) diskMB() int {
+	if m.load.DiskFreeMB == 0 {
+		return 0
+	}
+	return m.load.DiskFreeMB + m.booked.diskMB
+}
+
 // tooSmall is the resource of which a machine has less to give, when nothing runs on it, than an attempt asks for; "" = none.
 // Ordinary attempts fit everywhere.
 func (m *member) tooSmall(need *claim) string {
@@ -144,6 +153,9 @@ func (m *member) tooSmall(need *claim) string {
 	}
 	if give := m.share(m.info.MemoryMB); give > 0 && need.memoryMB > give {
 		return "memory"
+	}
+	if give := m.share(m.diskMB()); give > 0 && need.diskMB > give {
+		return "disk"
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"lanjobs/fsm"
@@ -18,13 +19,20 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 	case KindRequire:
 		lacking := task.Unmatched(spec.Require, m.info)
 		r.Text, r.Change = "does not meet "+requirements(lacking), labelling(p.nameOf(m.node), lacking)
+		if name := wantedNode(lacking); name != "" && !p.isMember(name) {
+			r.Text, r.Change = r.Text+", and no machine is called "+name, "their names: lanjobs node ls"
+		}
 	case KindRefuses:
 		r.Text, r.Change = "refuses queue "+c.job.Queue(), "start it without that: lanjobs serve --refuse-queue \"\" on "+p.nameOf(m.node)
 	case KindTooSmall:
 		what := m.tooSmall(&c.fit.need)
-		whole := map[string]int{"cpu": m.info.CPUs * 1000, "memory": m.info.MemoryMB}[what]
-		r.Text = fmt.Sprintf("is too small: the shard asks for %s %s, it has %s to give (of %s, %d %% stays free)",
-			what, amount(what, c.fit.need.of(what)), amount(what, m.share(whole)), amount(what, whole), m.reserve())
+		whole, free := map[string]int{"cpu": m.info.CPUs * 1000, "memory": m.info.MemoryMB, "disk": m.diskMB()}[what], ""
+		r.Change = "less in the job file's resources, or a bigger machine"
+		if what == "disk" {
+			free, r.Change = " free", "make room on it, or less in the job file's resources"
+		}
+		r.Text = fmt.Sprintf("is too small: the shard asks for %s %s, it has %s to give (of %s%s, %d %% stays free)",
+			what, amount(what, c.fit.need.of(what)), amount(what, m.share(whole)), amount(what, whole), free, m.reserve())
 	case KindUnborn:
 		r.Text, r.Change = "was admitted but has not started yet", "start lanjobs on it"
 	case KindSilent:
@@ -69,6 +77,21 @@ func requirements(rs []task.Requirement) string {
 		texts[i] = r.String()
 	}
 	return strings.Join(texts, ", ")
+}
+
+// wantedNode is the one machine that requirements name, "" if they do not.
+func wantedNode(lacking []task.Requirement) string {
+	for _, r := range lacking {
+		if r.Label == "node" && r.Op == task.OpEqual {
+			return r.Values[0]
+		}
+	}
+	return ""
+}
+
+// isMember tells whether a machine has a name.
+func (p *placer) isMember(name string) bool {
+	return slices.ContainsFunc(p.members, func(m *member) bool { return m.info.Name == name })
 }
 
 // labelling is the command that would make a machine meet requirements, "" if none can.

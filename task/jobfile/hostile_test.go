@@ -10,7 +10,8 @@ import (
 	"lanjobs/task"
 )
 
-// Each of these would take long or much memory if anything followed or multiplied it before looking at its size.
+// Each of these would take long or much memory if anything followed or multiplied it before looking at its size (Y21 of the list
+// of cases). An alias inside itself is refused/alias-in-itself.txt.
 func TestHostileFilesCostLittle(t *testing.T) {
 	lines := func(n int, format string) string {
 		var b strings.Builder

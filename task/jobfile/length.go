@@ -106,6 +106,9 @@ var spellings = map[string]string{
 	"d": "d", "day": "d", "days": "d", "w": "w", "wk": "w", "week": "w", "weeks": "w",
 }
 
+// SuggestLength guesses what a text was meant to be that ParseLength refused with err.
+func SuggestLength(s string, err error) string { return suggestLength(s, err) }
+
 // suggestLength guesses what a wrong length was meant to be.
 func suggestLength(s string, err error) string {
 	const how = "write it as 250ms, 5s, 5m, 1h30m or 1d"

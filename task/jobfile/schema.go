@@ -30,7 +30,7 @@ var schema = []key{
 		also: []string{"script"}},
 	{name: "command", kind: kindTexts, in: inWork, doc: "program and arguments, no shell; ${VAR} is expanded",
 		like: `command: [prog, "an argument"]`, also: []string{"cmd", "args", "exec", "entrypoint", "argv"}},
-	{name: "shell", kind: kindWord, in: inWork, def: "auto", words: shells, doc: "auto = sh -e (pwsh on Windows); the machine must have it",
+	{name: "shell", kind: kindWord, in: inWork, def: "auto", words: shells, doc: "auto = sh -e (pwsh on Windows); a machine that has another one is waited for",
 		like: "shell: bash", also: []string{"interpreter", "executor"}},
 	{name: "env", kind: kindPairs, in: inWork, def: "{}", doc: "texts as written; nothing is the empty text; LANJOBS_* is refused",
 		like: "env: {NAME: value}", also: []string{"environment", "variables", "envvars", "vars"}},

@@ -155,22 +155,29 @@ func (l *loader) syntax(err error) {
 	case has("could not find expected ':'"):
 		at = place{e.ContextMark.Line, e.ContextMark.Column, 1}
 		message, suggestion = `a key without ":" here`, `write "key: value"; further lines of a text must be indented more than its key`
+		if key, value, ok := strings.Cut(strings.TrimSpace(l.line(at.line)), ":"); ok && value != "" && value[0] != ' ' && validLabel(key) {
+			message, suggestion = `no blank after the ":" here`, fmt.Sprintf("write %s: %s", key, value)
+		}
 	case has("did not find expected key"):
 		message, suggestion = "this line does not fit the ones above", "indent the keys of one map alike"
+		if before := []rune(line)[:min(max(at.column-1, 0), utf8.RuneCountInString(line))]; strings.HasSuffix(string(before), "'") || strings.HasSuffix(string(before), `"`) {
+			message, suggestion = "the text in quotes has ended before this", `inside '…' write '' for one ', inside "…" write \" for one "; or use a block: a | and the text below it, indented`
+		}
 	case has("unexpected end of stream"):
 		at = place{e.ContextMark.Line, e.ContextMark.Column, 1}
-		message, suggestion = "this quote is never closed", ""
+		message, suggestion = "this quote is never closed", "add the same sign where the text ends"
 	case has("did not find expected ',' or"):
 		message = fmt.Sprintf("the list or map that was opened at line %d is not closed, or a comma is missing", e.ContextMark.Line)
+		suggestion = "a text with , [ ] { } in it needs quotes around it"
 	case has("did not find expected node content"):
-		message = "something is missing here: a value, or the end of a list or map"
+		message, suggestion = "something is missing here: a value, or the end of a list or map", "write the value, or close the list with ] and the map with }"
 	case has("did not find expected alphabetic or numeric character"):
 		at = place{e.ContextMark.Line, e.ContextMark.Column, 1}
 		message, suggestion = "a text cannot begin like this: * and & stand before the name of an anchor", `put the text in quotes, as in cron: "*/5 * * * *"`
 	case has("cannot start any token"):
 		message, suggestion = "a text cannot begin like this", "put the text in quotes"
 	case has("unknown anchor"):
-		message = strings.ReplaceAll(e.Message, "'", `"`)
+		message, suggestion = strings.ReplaceAll(e.Message, "'", `"`), "put the text in quotes if the * is meant; an anchor (&name) must stand before its use"
 	case has("exceeded max depth"):
 		message = fmt.Sprintf("lists and maps more than %d deep inside each other", maxDepth)
 	case has("invalid Unicode character escape"):

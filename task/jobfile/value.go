@@ -41,6 +41,8 @@ func (l *loader) value(s *scope, k *key, n *yaml.Node, field string) any {
 		hint := like(k)
 		if k.name == "run" && v.Kind == yaml.SequenceNode {
 			hint = "a list of arguments is command: […]; a script is one text, after |"
+		} else if v.Style&yaml.FlowStyle != 0 && k.kind == kindText {
+			hint = "put the text in quotes if these signs are meant"
 		}
 		l.faultAt(n, path, field+" takes one value, not a list or map", hint)
 		return nil

@@ -136,6 +136,13 @@ func (l *loader) unknown(s *scope, keys []key, n *yaml.Node, e entry, field stri
 		message += " in " + at
 	}
 	suggestion, near := suggestKey(keys, e.name)
+	switch {
+	case near != "":
+	case field == "" && s.path == "" && deref(e.value).Anchor != "":
+		suggestion = fmt.Sprintf("a key that only holds an anchor begins with x-: write x-%s", e.name)
+	case field == "" && strings.HasPrefix(s.path, "jobs.") && e.name == "name":
+		suggestion = fmt.Sprintf("the name of one of jobs is its key: %s", strings.TrimPrefix(s.path, "jobs."))
+	}
 	for i := 0; near != "" && i+1 < len(n.Content); i += 2 {
 		if k := deref(n.Content[i]); k.Value == near {
 			suggestion = fmt.Sprintf("%q is given at line %d", near, k.Line)

@@ -72,6 +72,9 @@ func buildCommand(stage *task.StageSpec, v *vars, dir, scriptBase string) (path 
 		return "", nil, cannotStart(127, "shell %q is not one of sh, bash, zsh, pwsh, cmd, python3", name)
 	}
 	if path, err = shell.find(v, dir); err != nil {
+		if stage.AsksShell() != "" {
+			return "", nil, unmet("shell %s: %v", name, err)
+		}
 		return "", nil, err
 	}
 	args, err = shell.arguments(stage.Run, scriptBase)
@@ -134,7 +137,23 @@ func lookProgram(name string, v *vars, dir string) (string, error) {
 	if denied != nil {
 		return "", denied
 	}
-	return "", cannotStart(127, "no program %q on PATH (%s)", name, path)
+	return "", cannotStart(127, "no program %q on PATH (%s)", name, shortPath(path))
+}
+
+// longestPath is how much of PATH a message has: enough to see whose it is.
+const longestPath = 80
+
+func shortPath(path string) string {
+	if len(path) <= longestPath {
+		return path
+	}
+	list := filepath.SplitList(path)
+	for i := range list {
+		if begin := strings.Join(list[:len(list)-i], string(filepath.ListSeparator)); len(begin) <= longestPath {
+			return fmt.Sprintf("%s and %d more", begin, i)
+		}
+	}
+	return fmt.Sprintf("%d directories", len(list))
 }
 
 func executable(path, name string, v *vars) (string, error) {

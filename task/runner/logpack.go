@@ -24,7 +24,7 @@ import (
 //	length of the execution id as uvarint, the id, length of the log as uvarint, the log as its slot 0 would be
 //
 // The token in the name is that of its first entry. Tokens grow with time, and only short attempts come here, so the right pack for
-// an execution is nearly always the last one whose name is not above it: no index is needed.
+// an execution is nearly always the last one whose name is not above it, or the next: no index is needed.
 const (
 	packPrefix = "pack."
 	packSize   = 1 << 20
@@ -108,7 +108,9 @@ func openPacked(dir string, x task.ExecutionID) (segment, error) {
 	return segment{}, task.ErrNotFound
 }
 
-// packsNear orders the packs by how likely they hold an execution.
+// packsNear orders the packs by how likely they hold an execution: the nearest one that began before it, then the nearest that began
+// after it, and so on in turns. An attempt may end after one that began later and has opened the next pack, so that its own token
+// is lower than that in the name; and of packs that began before it there may be any number, one for each guard there ever was.
 func packsNear(dir string, x task.ExecutionID) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -119,7 +121,7 @@ func packsNear(dir string, x task.ExecutionID) ([]string, error) {
 		name string
 		far  uint64
 	}
-	var found []candidate
+	var before, after []candidate
 	for _, e := range entries {
 		rest, ok := strings.CutPrefix(e.Name(), packPrefix)
 		first, _, _ := strings.Cut(rest, ".")
@@ -127,15 +129,21 @@ func packsNear(dir string, x task.ExecutionID) ([]string, error) {
 		switch {
 		case !ok || err != nil:
 		case token <= want:
-			found = append(found, candidate{e.Name(), want - token})
-		default: // began later: only if tokens were overtaken
-			found = append(found, candidate{e.Name(), token - want + 1<<20})
+			before = append(before, candidate{e.Name(), want - token})
+		default:
+			after = append(after, candidate{e.Name(), token - want})
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.far, b.far) })
+	nearest := func(a, b candidate) int { return cmp.Compare(a.far, b.far) }
+	slices.SortFunc(before, nearest)
+	slices.SortFunc(after, nearest)
 	var names []string
-	for _, c := range found[:min(len(found), packSearch)] {
-		names = append(names, c.name)
+	for i := range max(len(before), len(after)) {
+		for _, list := range [][]candidate{before, after} {
+			if i < len(list) && len(names) < packSearch {
+				names = append(names, list[i].name)
+			}
+		}
 	}
 	return names, nil
 }

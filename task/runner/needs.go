@@ -13,11 +13,11 @@ import (
 	"lanjobs/task"
 )
 
-// What a stage needs of the machine (placement.paths, placement.programs; R34) is looked for just before each start, where it
+// What a stage needs of the machine (placement.paths, placement.programs, a shell that it names; R34) is looked for just before each start, where it
 // matters, and not when the machine registers: a share comes and goes. If it is not there the attempt is given back unmet, which
 // is neither a failure nor a loss.
 
-// unmetError says which path or program is not there.
+// unmetError says which path, program or shell is not there.
 type unmetError struct{ text string }
 
 func (e *unmetError) Error() string { return e.text }

@@ -48,6 +48,40 @@ func TestUnmetPathsAndPrograms(t *testing.T) {
 	}
 }
 
+// A shell that the stage names is one more thing that the machine must have; the usual one missing is a failure with its exit code.
+func TestUnmetShell(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, c := range []struct {
+		shell string
+		end   task.End
+		want  string
+	}{
+		{"zsh", task.EndUnmet, `shell zsh: no program "zsh" on PATH (`},
+		{"cmd", task.EndUnmet, `shell cmd: no program "cmd" on PATH (`},
+		{"auto", task.EndStartFailed, `no program "sh" on PATH (`},
+	} {
+		spec := command("/bin/true")
+		s := &spec.Stages[0]
+		s.Command, s.Run, s.Shell, s.Env = nil, "echo", c.shell, []task.KV{{Name: "PATH", Value: "/nowhere"}}
+		x, e := b.run(spec)
+		if e.Outcome.End != c.end || !strings.HasPrefix(e.Outcome.Message, c.want) {
+			t.Errorf("%s: %+v", c.shell, e.Outcome)
+		}
+		b.r.Forget(x)
+	}
+}
+
+func TestLongPATHIsCutInMessages(t *testing.T) {
+	dirs := strings.Repeat("/usr/local/some/bin:", 8) + "/bin"
+	if got, want := shortPath(dirs), strings.Repeat("/usr/local/some/bin:", 3)+"/usr/local/some/bin and 5 more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := shortPath("/bin:/usr/bin"); got != "/bin:/usr/bin" {
+		t.Errorf("%q", got)
+	}
+}
+
 // quickBound lets the bound for an answer pass at once, when the test says so.
 type quickBound struct {
 	task.Clock

@@ -108,7 +108,7 @@ func parseOutputs(data []byte) ([]task.KV, error) {
 		}
 		kv := task.KV{Name: name, Value: value}
 		if err := checkOutput(kv); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w: %s", n, err, task.Explain(err).Hint)
 		}
 		if i, ok := at[name]; ok {
 			out[i] = kv
@@ -132,11 +132,11 @@ func parseOutputs(data []byte) ([]task.KV, error) {
 func checkOutput(kv task.KV) error {
 	switch {
 	case !outputName(kv.Name):
-		return fmt.Errorf("output name %q: use letters, digits, _ - and ., at most %d: %w", clip(kv.Name), task.MaxNameLength, task.ErrInvalid)
+		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("output name %q is not allowed", clip(kv.Name)), fmt.Sprintf("use letters, digits, _ - and ., at most %d", task.MaxNameLength))
 	case len(kv.Value) > task.MaxOutputBytes:
-		return fmt.Errorf("output %s has %d bytes, at most %d are taken: store the data elsewhere and register its name: %w", kv.Name, len(kv.Value), task.MaxOutputBytes, task.ErrTooLarge)
+		return task.NewProblem(task.ErrTooLarge, fmt.Sprintf("output %s has %d bytes, at most %d are taken", kv.Name, len(kv.Value), task.MaxOutputBytes), "store the data elsewhere and register its name")
 	case !utf8.ValidString(kv.Value) || strings.ContainsAny(kv.Value, "\x00\r"):
-		return fmt.Errorf("output %s is not UTF-8 text in lines without NUL and CR: %w", kv.Name, task.ErrInvalid)
+		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("output %s is not UTF-8 text in lines without NUL and CR", kv.Name), "store the data elsewhere and register its name")
 	}
 	return nil
 }

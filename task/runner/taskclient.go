@@ -21,14 +21,16 @@ type TaskClient struct {
 	base     string
 	token    string
 	stopFile string
+	dir      string // the attempt's own, removed when it has ended
 	clock    task.Clock
+	began    task.Boot
 	deadline task.Boot // of the lease, as far as known; 0 = unknown
 	margin   time.Duration
 }
 
 // NewTaskClient finds the endpoint in the environment.
 func NewTaskClient(getenv func(string) string, clock task.Clock) (*TaskClient, error) {
-	c := &TaskClient{base: getenv("LANJOBS_URL"), token: getenv("LANJOBS_TOKEN"), stopFile: getenv("LANJOBS_STOP"), clock: clock}
+	c := &TaskClient{base: getenv("LANJOBS_URL"), token: getenv("LANJOBS_TOKEN"), stopFile: getenv("LANJOBS_STOP"), dir: getenv("LANJOBS_DIR"), clock: clock, began: clock.Boot()}
 	if socket := getenv("LANJOBS_SOCKET"); socket != "" {
 		c.base = "http://task"
 		c.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -138,6 +138,31 @@ func TestTaskClientRepeats(t *testing.T) {
 	}
 }
 
+// What a task has left behind hears that its attempt is over, and does not ask for ever.
+func TestTaskClientOfAnAttemptThatHasEnded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, x := range []struct {
+		dir  string
+		want error
+		text string
+	}{
+		{dir + "/gone", task.ErrStaleToken, "this attempt has ended"},
+		{"", task.ErrNoLeader, "this is not inside a task"},
+	} {
+		c, err := NewTaskClient(func(name string) string {
+			return map[string]string{"LANJOBS_SOCKET": dir + "/nobody", "LANJOBS_DIR": x.dir}[name]
+		}, SystemClock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.began = c.began.Add(-giveUpBefore)
+		if _, err := c.SaveCheckpoint(context.Background(), []byte("x")); !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
+			t.Errorf("%q: %v", x.dir, err)
+		}
+	}
+}
+
 // C34: what the save command reported is saved, with a restart of the agent in the middle too (TestAgentKilled).
 func TestHelperCommandInsideATask(t *testing.T) {
 	t.Parallel()

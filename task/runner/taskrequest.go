@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -51,6 +52,9 @@ func (c *TaskClient) do(ctx context.Context, method, path string, body []byte, h
 		}
 		if err == nil {
 			c.learnDeadline(ctx)
+		}
+		if c.over() {
+			return nil, task.NewProblem(task.ErrStaleToken, "this attempt has ended: its directory is gone and nobody answers", "")
 		}
 		if why := c.giveUp(); why != "" {
 			return nil, task.NewProblem(task.ErrNoLeader, "no leader answered, and "+why, "")
@@ -117,12 +121,24 @@ func (c *TaskClient) giveUp() string {
 		return "the lease is about to end"
 	}
 	if c.stopFile == "" {
+		if c.dir == "" && c.clock.Boot().Sub(c.began) >= giveUpBefore {
+			return "this is not inside a task"
+		}
 		return ""
 	}
 	if _, err := os.Stat(c.stopFile); err == nil {
 		return "the task was told to stop"
 	}
 	return ""
+}
+
+// over tells a process that has outlived its attempt. While the agent is away for a moment the directory stays.
+func (c *TaskClient) over() bool {
+	if c.dir == "" {
+		return false
+	}
+	_, err := os.Stat(c.dir)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func problemOf(r *taskReply) error {
