@@ -34,6 +34,7 @@ type pairLab struct {
 	leads  bool
 	tokens []*fsm.CreateToken
 	fail   error // of the next commit
+	unled  int   // so many logins are answered as by a member that knows no leader
 }
 
 // pairing runs a test in a lab.

@@ -39,7 +39,7 @@ type JoinConfig struct {
 
 // Join asks a member to let this machine in. The secret of the token is sent only to a node whose certificate was signed by
 // the authority that the token names. The error is a *task.Problem for a person: not_allowed if that is another cluster or the
-// token is not valid, no_leader if nobody answers, invalid if the token or PEER is mistyped or no lanjobs runs there.
+// token is not valid, no_leader if nobody answers or nobody leads for a while, invalid if the token or PEER is mistyped or no lanjobs runs there.
 func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 	token, err := ParseJoinToken(cfg.Token)
 	if err != nil {
@@ -53,13 +53,9 @@ func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := cfg.reach(ctx, host, addr, func(chain []*x509.Certificate) error { return pinned(chain, token, host) })
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
 	reply := &JoinReply{}
-	if err := cfg.ask(ctx, conn, addr, pathJoin, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs}, reply); err != nil {
+	prove := func(chain []*x509.Certificate) error { return pinned(chain, token, host) }
+	if err := cfg.request(ctx, host, addr, prove, pathJoin, JoinRequest{TokenSecret: token.Secret, CSR: csr, Info: cfg.Info, Addrs: cfg.Addrs}, reply); err != nil {
 		return nil, err
 	}
 	return reply, cfg.check(reply, token)
@@ -158,7 +154,7 @@ func ownedBy(leaf, ca *x509.Certificate, host string) error {
 	return nil
 }
 
-// ask sends a request over the proven connection and reads the answer to it into reply.
+// ask sends a request over the proven connection and reads the answer to it into reply. The error is leaderless if that is the answer.
 func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr, path string, request, reply any) error {
 	ctx, cancel := WithTimeout(ctx, cfg.Clock, joinTimeout)
 	defer cancel()
@@ -183,7 +179,11 @@ func (cfg JoinConfig) ask(ctx context.Context, conn net.Conn, addr, path string,
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return ReadProblem(resp)
+		p := ReadProblem(resp)
+		if errors.Is(p, task.ErrNoLeader) {
+			return leaderless{p}
+		}
+		return p
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBytes))
 	if err != nil {

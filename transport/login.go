@@ -106,13 +106,9 @@ func Login(ctx context.Context, cfg LoginConfig) (*Access, error) {
 // login has a member certify a key; access gets what it answers.
 func (cfg LoginConfig) login(ctx context.Context, token JoinToken, host, addr string, access *Access, csr string) (*Access, error) {
 	join := cfg.dial()
-	conn, err := join.reach(ctx, host, addr, func(chain []*x509.Certificate) error { return pinned(chain, token, host) })
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
 	reply := &LoginReply{}
-	if err := join.ask(ctx, conn, addr, pathLogin, LoginRequest{TokenSecret: token.Secret, CSR: csr, Name: cfg.Name, Role: cfg.Role}, reply); err != nil {
+	prove := func(chain []*x509.Certificate) error { return pinned(chain, token, host) }
+	if err := join.request(ctx, host, addr, prove, pathLogin, LoginRequest{TokenSecret: token.Secret, CSR: csr, Name: cfg.Name, Role: cfg.Role}, reply); err != nil {
 		return nil, err
 	}
 	f, err := (ClusterInfo{CACert: reply.CACert}).Fingerprint()
