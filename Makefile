@@ -3,7 +3,7 @@ VERSION ?= 0.1.0-dev
 GO      ?= go
 GOFLAGS_BUILD = -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 TARGETS = linux/amd64 linux/arm64 linux/arm darwin/arm64 darwin/amd64 windows/amd64
-FUZZTIME ?= 10s
+INPUTS  ?= 20000
 export CGO_ENABLED ?= 0
 
 .PHONY: help build test race sim fuzz e2e lint cross bench mutants clean
@@ -23,11 +23,11 @@ race: ## the same with the race detector (needs a C compiler)
 sim: ## many more seeds of the clusters in virtual time (SEEDS=200)
 	LANJOBS_SEEDS=$${SEEDS:-200} $(GO) test ./node/clustertest ./node/plan ./node/worker -timeout 30m
 
-fuzz: ## every fuzz target for FUZZTIME (10s)
-	bash .ci/fuzz.sh $(FUZZTIME)
+fuzz: ## every fuzz target for so many inputs (INPUTS=20000)
+	bash .ci/fuzz.sh $(INPUTS)
 
 e2e: ## real processes and, as root, network namespaces
-	$(GO) test -tags e2e ./cli -timeout 30m
+	$(GO) test -tags e2e ./cli -timeout 40m -parallel 4
 
 lint: ## gofmt, vet, staticcheck, import rules
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

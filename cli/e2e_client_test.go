@@ -47,7 +47,7 @@ func (p *person) command(ctx context.Context, stdin string, args ...string) *exe
 // want runs a command of the program as that person; both outputs together must hold the words.
 func (p *person) want(code int, words, stdin string, args ...string) string {
 	p.lab.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	cmd := p.command(ctx, stdin, args...)
 	var out, diag bytes.Buffer
@@ -91,7 +91,7 @@ func TestProcClients(t *testing.T) {
 	l.person("late").want(4, "used up", token, "login", rest[0].peer, "--token-file", "-")
 
 	file := filepath.Join(l.dir, "job.yaml")
-	l.write(file, l.file("afar", lease(10*time.Second), "echo first line\n"+untilGate))
+	l.write(file, l.file("afar", lease(longLease), "echo first line\n"+untilGate))
 	viewer.want(0, "3 voters", "", "status")
 	viewer.want(4, "a viewer: this takes the role operator", "", "submit", file)
 	viewer.want(4, "a viewer: this takes the role operator", "", "node", "drain", lead.name)
@@ -206,7 +206,7 @@ func (f *followed) ends(code int, limit time.Duration) {
 		if got := f.cmd.ProcessState.ExitCode(); got != code {
 			f.p.lab.t.Errorf("%s: exit %d, want %d\n%s", strings.Join(f.cmd.Args[1:], " "), got, code, f)
 		}
-	case <-time.After(limit):
+	case <-time.After(max(limit, patience)):
 		f.p.lab.t.Errorf("%s goes on:\n%s", strings.Join(f.cmd.Args[1:], " "), f)
 	}
 }

@@ -41,7 +41,7 @@ func TestProcWithoutANode(t *testing.T) {
 	l.want(n, 0, "a b|$HOME", "run", "--", "printf", "%s|%s", "a b", "$HOME")
 	l.waitFor(10*time.Second, "nothing is left of it", func() bool { return len(l.processes(n.dir)) == 0 })
 
-	l.write(file, l.file("waited", lease(10*time.Second), untilGate))
+	l.write(file, l.file("waited", lease(longLease), untilGate))
 	l.want(n, 3, "", "submit", "--no-start", file)
 	id := strings.TrimSpace(l.want(n, 0, "", "submit", file))
 	l.want(n, 0, "this machine only", "status")
@@ -60,11 +60,14 @@ func TestProcCommands(t *testing.T) {
 	l := cluster(t)
 	a, b, c := l.nodes[0], l.nodes[1], l.nodes[2]
 	file := filepath.Join(l.dir, "job.yaml")
-	l.write(file, l.file("good", lease(10*time.Second)+"\nshards: 2", `say start; echo "one $LANJOBS_SHARD"; echo "two $LANJOBS_SHARD" >&2`))
+	l.write(file, l.file("good", lease(longLease)+"\nshards: 2", `say start; echo "one $LANJOBS_SHARD"; echo "two $LANJOBS_SHARD" >&2`))
 	out, diag, code := l.cli(b, "", "submit", file, "--wait")
 	id := strings.TrimSpace(out)
 	if code != 0 || len(id) != 7 || !strings.Contains(diag, "2/2 done") {
 		t.Errorf("submit --wait: exit %d, %q, %s", code, out, diag)
+	}
+	for _, n := range l.nodes { // each of them has heard of it by then
+		l.becomes(n, id, task.JobSucceeded)
 	}
 	l.want(a, 0, "succeeded", "show", "good")
 	l.want(c, 0, "good", "ls", "--state", "succeeded")
@@ -77,19 +80,21 @@ func TestProcCommands(t *testing.T) {
 	l.want(a, 5, "no job", "show", "nonsense")
 
 	// A job that fails is dead after its attempts, and retry gives it new ones.
-	l.write(file, l.file("picky", lease(10*time.Second)+"\nretry: {attempts: 2, initial: 100ms}", `say start; test -e "$GATE" || { echo sorry >&2; exit 3; }`))
+	l.write(file, l.file("picky", lease(longLease)+"\nretry: {attempts: 2, initial: 100ms}", `say start; test -e "$GATE" || { echo sorry >&2; exit 3; }`))
 	l.want(c, 1, "", "submit", file, "--wait")
 	if n := l.ledger.count("picky", "start"); n != 2 {
 		t.Errorf("%d attempts, 2 are allowed", n)
 	}
+	l.becomes(a, "picky", task.JobFailed)
+	l.becomes(b, "picky", task.JobFailed)
 	l.want(a, 0, "exit 3", "show", "picky", "--attempts")
 	l.want(b, 0, "picky", "ls", "--dead")
 	l.open("picky")
 	l.want(b, 0, "", "retry", "picky")
-	l.ends(a, "picky", task.JobSucceeded, 20*time.Second)
+	l.becomes(a, "picky", task.JobSucceeded)
 
 	// Cancel from another machine; the task hears SIGTERM and why.
-	l.submit(a, l.file("long", lease(10*time.Second), "trap 'say stopped $(cat \"$LANJOBS_STOP\"); exit 0' TERM\nsay start\nwhile :; do sleep 0.1; done"))
+	l.submit(a, l.file("long", lease(longLease), "trap 'say stopped $(cat \"$LANJOBS_STOP\"); exit 0' TERM\nsay start\nwhile :; do sleep 0.1; done"))
 	l.starts("long", 1, 20*time.Second)
 	l.want(c, 0, "", "cancel", "long", "--reason", "too hot")
 	l.ends(b, "long", task.JobCancelled, 20*time.Second)
@@ -98,12 +103,13 @@ func TestProcCommands(t *testing.T) {
 	}
 
 	// Drain moves the work, with its checkpoint; resume brings the node back.
-	id = l.submit(a, l.file("moves", lease(10*time.Second), steps))
+	id = l.submit(a, l.file("moves", lease(longLease), steps))
 	first := l.starts("moves", 1, 20*time.Second)[0]
 	l.waitFor(20*time.Second, "a checkpoint", func() bool { return l.ledger.count("moves", "saved") > 1 })
 	l.want(a, 0, "gets nothing new", "node", "drain", first.node, "--wait", "--reason", "new disk")
 	l.starts("moves", 2, 20*time.Second)
 	l.resumed("moves", first.node)
+	l.waitFor(20*time.Second, "b knows that it is draining", func() bool { return l.state(b, first.node).State == "draining" })
 	l.want(b, 0, "draining", "node", "ls")
 	l.want(b, 0, "takes work again", "node", "resume", first.node)
 	l.open("moves")
@@ -115,13 +121,13 @@ func TestProcCommands(t *testing.T) {
 func TestProcLeave(t *testing.T) {
 	t.Parallel()
 	l := cluster(t)
-	id := l.submit(l.nodes[0], l.file("handed", lease(60*time.Second), steps))
+	id := l.submit(l.nodes[0], l.file("handed", lease(longLease), steps))
 	on := l.node(l.starts("handed", 1, 20*time.Second)[0].node)
 	l.waitFor(20*time.Second, "a checkpoint", func() bool { return l.ledger.count("handed", "saved") > 1 })
 	old := l.leader()
 	rest := l.others(on)
 	l.want(on, 0, "has left", "leave", "-y")
-	l.starts("handed", 2, 20*time.Second) // at once: its lease would have lasted a minute
+	l.starts("handed", 2, 20*time.Second) // at once: its lease would have lasted longer than this waits
 	l.resumed("handed", on.name)
 	l.ledger.noOverlap(t, "handed")
 	l.open("handed")
@@ -134,7 +140,7 @@ func TestProcLeave(t *testing.T) {
 	}
 	last := l.others(on, old)[0]
 	l.want(old, 0, "has left", "leave", "-y")
-	id = l.submit(last, l.file("alone", lease(10*time.Second), "say start"))
+	id = l.submit(last, l.file("alone", lease(longLease), "say start"))
 	l.ends(last, id, task.JobSucceeded, 30*time.Second)
 }
 
@@ -142,7 +148,7 @@ func TestProcLeave(t *testing.T) {
 func TestProcOrderlyStop(t *testing.T) {
 	t.Parallel()
 	l := cluster(t)
-	id := l.submit(l.nodes[0], l.file("given", lease(60*time.Second), steps))
+	id := l.submit(l.nodes[0], l.file("given", lease(longLease), steps))
 	on := l.node(l.starts("given", 1, 20*time.Second)[0].node)
 	l.waitFor(20*time.Second, "a checkpoint", func() bool { return l.ledger.count("given", "saved") > 1 })
 	on.kill(syscall.SIGTERM)

@@ -77,15 +77,14 @@ func (l *lab) tidy() {
 	for _, n := range l.nodes {
 		n.kill(syscall.SIGKILL)
 	}
-	for range 50 {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := l.processes("")
 		for _, p := range left {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		if len(left) == 0 {
+		if len(left) == 0 || time.Now().After(end) {
 			break
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	l.ledger.close()
 	for _, n := range l.nodes {
@@ -270,7 +269,7 @@ func (n *member) kill(sig syscall.Signal) {
 	if sig == syscall.SIGKILL || sig == syscall.SIGTERM {
 		select {
 		case <-gone:
-		case <-time.After(60 * time.Second):
+		case <-time.After(patience):
 			n.lab.t.Errorf("%s does not end after %s", n.name, sig)
 		}
 	}
@@ -278,7 +277,7 @@ func (n *member) kill(sig syscall.Signal) {
 
 // cli runs a command of the program against a node and gives what it printed and its exit code.
 func (l *lab) cli(n *member, stdin string, args ...string) (stdout, stderr string, code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.exe, args...)
 	cmd.Env = append(os.Environ(), "LANJOBS_DATA_DIR="+n.dir, "NO_COLOR=1")
@@ -306,7 +305,7 @@ func (l *lab) must(n *member, args ...string) string {
 
 // ask reads JSON; false while the node does not answer.
 func (l *lab) ask(n *member, into any, args ...string) bool {
-	out, _, _ := l.cli(n, "", append(args, "-o", "json", "--timeout", "5s")...)
+	out, _, _ := l.cli(n, "", append(args, "-o", "json", "--timeout", "30s")...)
 	return json.Unmarshal([]byte(out), into) == nil
 }
 
@@ -317,9 +316,15 @@ func (l *lab) status(n *member) *task.ClusterView {
 	return v
 }
 
-// waitFor gives something outside this process its time.
+// patience ends a test that hangs. No test may depend on how fast its machine is: what is waited for is a condition, and a wait that
+// ends by its length has failed. Where "soon" is to be shown, what it would have to wait for otherwise (a lease, a child that sleeps)
+// lasts longer than this.
+const patience = 2 * time.Minute
+
+// waitFor gives something outside this process its time: limit, but never less than patience.
 func (l *lab) waitFor(limit time.Duration, what string, cond func() bool) {
 	l.t.Helper()
+	limit = max(limit, patience)
 	for end := time.Now().Add(limit); !cond(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("not within %s: %s", limit, what)

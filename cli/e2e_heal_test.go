@@ -69,11 +69,10 @@ func TestProcUnstable(t *testing.T) {
 	again(syscall.SIGTERM) // told to: the two before count no more
 	again(syscall.SIGKILL)
 	again(syscall.SIGKILL)
-	if n := l.state(door, "c"); n.State != "ready" {
-		t.Fatalf("after two crashes in a row: %+v", n)
-	}
-	runs := l.submit(door, l.file("runs", lease(30*time.Second)+"\nplacement: {require: [node=c]}", untilGate))
+	l.waitFor(60*time.Second, "it is ready after two crashes in a row", func() bool { return l.state(door, "c").State == "ready" })
+	runs := l.submit(door, l.file("runs", lease(longLease)+"\nplacement: {require: [node=c]}", untilGate))
 	l.starts("runs", 1, 30*time.Second)
+	l.renewed(runs, longLease)
 	again(syscall.SIGKILL)
 	if n := l.state(door, "c"); n.State != "unstable" || n.Note != "crashed 3 times in a row; nothing new until: lanjobs node clear c" {
 		t.Fatalf("after three: %+v", n)
@@ -104,9 +103,7 @@ func TestProcUnstable(t *testing.T) {
 	}
 	l.must(door, "node", "clear", "c")
 	l.ends(door, only, task.JobSucceeded, 30*time.Second)
-	if n := l.state(door, "c"); n.State != "ready" {
-		t.Errorf("cleared: %+v", n)
-	}
+	l.waitFor(60*time.Second, "it is ready again", func() bool { return l.state(door, "c").State == "ready" })
 }
 
 // TestProcAloneUnstable: becoming a cluster is no crash, though the node is built anew.
@@ -134,9 +131,7 @@ func TestProcAloneUnstable(t *testing.T) {
 		n.spawn("serve", "--node-name", "solo")
 		up()
 	}
-	if s := l.state(n, "solo"); s.State != "ready" {
-		t.Errorf("%+v", s)
-	}
+	l.waitFor(60*time.Second, "it is ready", func() bool { return l.state(n, "solo").State == "ready" })
 	n.kill(syscall.SIGKILL)
 	n.spawn("serve", "--node-name", "solo")
 	up()

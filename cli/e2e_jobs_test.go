@@ -37,7 +37,14 @@ func (l *lab) open(name string) {
 	}
 }
 
-// lease is the line of a job file for a short lease.
+// Lengths of leases. One whose loss a test waits for is short, and yet outlives a machine that stalls for five seconds. Where its
+// loss would be a fault, or where something happens sooner than by its loss, it is longer than any wait.
+const (
+	shortLease = 12 * time.Second
+	longLease  = 10 * time.Minute
+)
+
+// lease is the line of a job file for a lease.
 func lease(ttl time.Duration) string {
 	return fmt.Sprintf("lease: {ttl: %s, heartbeat: %dms}", ttl, (ttl / 10).Milliseconds())
 }
@@ -101,6 +108,12 @@ func (l *lab) ends(n *member, id string, want task.JobState, limit time.Duration
 			l.t.Logf("  %s/%d#%d on %s: %s %s %s", a.Stage, a.Shard, a.Attempt, a.NodeName, a.State, a.Reason, a.Tail)
 		}
 	}
+}
+
+// becomes waits until a member has heard that a job is in a state: members hear of a change one after the other.
+func (l *lab) becomes(n *member, id string, want task.JobState) {
+	l.t.Helper()
+	l.waitFor(60*time.Second, fmt.Sprintf("job %s is %s on %s", id, want, n.name), func() bool { return l.job(n, id).State == want })
 }
 
 // events of a job, the renewals included.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,16 +27,17 @@ func TestProcLeaderKilled(t *testing.T) {
 	l := cluster(t)
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("goeson", lease(30*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("goeson", lease(longLease)+"\nshards: 2", untilGate))
 	starts := l.starts("goeson", 2, 20*time.Second)
+	l.renewed(id, longLease)
 	for _, e := range starts {
-		if e.node == old.name {
+		if e.node == old.name && l.leader() == old {
 			t.Errorf("the leader runs a task while others could (R18)")
 		}
 	}
 	old.poweroff()
 	// At once, while nobody leads: the command waits and repeats itself.
-	next := l.submit(other, l.file("waits", lease(10*time.Second), "say start"))
+	next := l.submit(other, l.file("waits", lease(longLease), "say start"))
 	l.ends(other, next, task.JobSucceeded, 40*time.Second)
 	old.restart()
 	l.waitFor(40*time.Second, "all three are back", func() bool { v := l.status(other); return v.Health == "healthy" && l.ready(v) == 3 })
@@ -55,8 +57,9 @@ func TestProcLeaderFrozen(t *testing.T) {
 	l := cluster(t)
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("steady", lease(30*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("steady", lease(longLease)+"\nshards: 2", untilGate))
 	l.starts("steady", 2, 20*time.Second)
+	l.renewed(id, longLease)
 	for round := range 2 {
 		old.kill(syscall.SIGSTOP)
 		l.waitFor(30*time.Second, "another one leads", func() bool {
@@ -64,7 +67,7 @@ func TestProcLeaderFrozen(t *testing.T) {
 			return v.LeaderName != "" && v.LeaderName != old.name && v.Health != "no_leader"
 		})
 		name := fmt.Sprintf("meanwhile%d", round)
-		next := l.submit(other, l.file(name, lease(10*time.Second), "say start"))
+		next := l.submit(other, l.file(name, lease(longLease), "say start"))
 		old.kill(syscall.SIGCONT)
 		l.waitFor(30*time.Second, "the old one knows its leader", func() bool {
 			v := l.status(old)
@@ -89,7 +92,7 @@ func TestProcRequestRepeated(t *testing.T) {
 	t.Parallel()
 	l := cluster(t)
 	old := l.leader()
-	body := []byte(l.file("once", lease(10*time.Second), "say start"))
+	body := []byte(l.file("once", lease(longLease)+"\nplacement: {require: [node!="+old.name+"]}", "say start"))
 	first := l.post(old, "same-request", body)
 	if again := l.post(l.others(old)[0], "same-request", body); again.ID != first.ID {
 		t.Errorf("repeated at another member: %s, was %s", again.ID, first.ID)
@@ -165,6 +168,7 @@ func TestProcInstantJobs(t *testing.T) {
 	file := filepath.Join(l.dir, "instant.yaml")
 	l.write(file, l.file("instant", lease(5*time.Second), "say start"))
 	over := make(chan int, lots)
+	var unsure atomic.Int64 // jobs of commands that gave up: the last of them may be there without an answer
 	for range lots {
 		go func() {
 			args := append([]string{"submit", "-q"}, slices.Repeat([]string{file}, jobs/lots)...)
@@ -178,6 +182,7 @@ func TestProcInstantJobs(t *testing.T) {
 					over <- len(args) - 2
 					return
 				}
+				unsure.Add(int64(len(args) - 2))
 			}
 		}()
 	}
@@ -211,7 +216,7 @@ func TestProcInstantJobs(t *testing.T) {
 		t.Errorf("%d jobs were not handed in", missing)
 	}
 	var list task.List[task.JobView]
-	l.waitFor(60*time.Second, "all jobs are over", func() bool {
+	l.waitFor(5*time.Minute, "all jobs are over", func() bool {
 		return l.ask(door, &list, "ls") && len(list.Items) >= jobs && !slices.ContainsFunc(list.Items, func(j task.JobView) bool { return !j.State.Final() })
 	})
 	for _, j := range list.Items {
@@ -226,8 +231,8 @@ func TestProcInstantJobs(t *testing.T) {
 			again++
 		}
 	}
-	if n := l.ledger.count("instant", "start"); len(list.Items) != jobs || n < jobs || n > jobs+again {
-		t.Errorf("%d jobs, %d starts, %d attempts granted again; want %d jobs", len(list.Items), n, again, jobs)
+	if n := l.ledger.count("instant", "start"); len(list.Items) < jobs || len(list.Items) > jobs+int(unsure.Load()) || n < len(list.Items) || n > len(list.Items)+again {
+		t.Errorf("%d jobs, %d starts, %d attempts granted again; want %d jobs, of %d more it is not known", len(list.Items), n, again, jobs, unsure.Load())
 	}
 	t.Logf("%d leaders killed, %d attempts granted again, %s", killed, again, time.Since(begin).Round(time.Second))
 }

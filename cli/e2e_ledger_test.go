@@ -23,6 +23,7 @@ type ledger struct {
 	done  chan struct{}
 	mu    sync.Mutex
 	lines []entry
+	marks int
 }
 
 // entry is one line. The names are those that the product hands to a command.
@@ -99,16 +100,56 @@ func (l *ledger) of(job string, events ...string) []entry {
 
 func (l *ledger) count(job, event string) int { return len(l.of(job, event)) }
 
-// last is the newest line of an execution.
-func (l *ledger) last(exec string) (e entry) {
+// mark writes a line of the test's own and waits until it has come through the pipe: its place is between what was said before and
+// what is said from now on.
+func (l *ledger) mark(t *testing.T) (place int) {
+	t.Helper()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, x := range l.lines {
-		if x.exec == exec {
-			e = x
+	l.marks++
+	name := fmt.Sprintf("mark-%d", l.marks)
+	l.mu.Unlock()
+	if _, err := fmt.Fprintf(l.pipe, "mark %s - 0 0 0 - 0\n", name); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		place = slices.IndexFunc(l.lines, func(e entry) bool { return e.job == name })
+		l.mu.Unlock()
+		if place >= 0 {
+			return place
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not within %s: a line of the test's own comes through the ledger", patience)
 		}
 	}
-	return e
+}
+
+// since gives the lines of a job after a mark.
+func (l *ledger) since(mark int, job string) []entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []entry
+	for _, e := range l.lines[mark:] {
+		if e.job == job {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// soonDead checks an execution that should not have outlived its lease: it acts a few more times from a mark on, as it is killed at
+// once. Its acts are counted, not timed: they are as slow as its machine.
+func (l *ledger) soonDead(t *testing.T, mark int, job, exec string) {
+	t.Helper()
+	acts := 0
+	for _, e := range l.since(mark, job) {
+		if e.exec == exec {
+			acts++
+		}
+	}
+	if acts > 40 { // 2 s of its ticks
+		t.Errorf("%s: %s acted %d more times", job, exec, acts)
+	}
 }
 
 // text is for a failed test: of ticks and saves of an execution only those before something else are shown.

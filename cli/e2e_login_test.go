@@ -81,12 +81,12 @@ func TestProcLoginByCode(t *testing.T) {
 
 	eve := l.person("eve")
 	waiting, _ = eve.asks(lead.peer)
-	l.waitFor(20*time.Second, "eve waits", func() bool { return l.must(lead, "approve", "-o", "name") != "" })
+	l.waitFor(20*time.Second, "eve waits", func() bool { who, ok := l.waiting(lead); return ok && who != "" })
 	if err := waiting.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	waiting.ends(130, 20*time.Second)
-	l.waitFor(20*time.Second, "eve waits no longer", func() bool { return l.must(lead, "approve", "-o", "name") == "" })
+	l.waitFor(20*time.Second, "eve waits no longer", func() bool { who, ok := l.waiting(lead); return ok && who == "" })
 	eve.want(3, "no node is running", "", "status")
 
 	waiting, code = eve.asks(lead.peer)

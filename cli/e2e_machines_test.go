@@ -19,7 +19,7 @@ func TestNetWorkerCut(t *testing.T) {
 	t.Parallel()
 	l, w := lan(t)
 	w.cluster()
-	id := l.submit(l.nodes[0], l.file("cut", lease(4*time.Second), steps))
+	id := l.submit(l.nodes[0], l.file("cut", lease(shortLease), steps))
 	on := l.node(l.starts("cut", 1, 20*time.Second)[0].node)
 	l.waitFor(20*time.Second, "some checkpoints", func() bool { return l.ledger.count("cut", "saved") >= 5 })
 	w.cut(on)
@@ -45,10 +45,11 @@ func TestNetLeaderCut(t *testing.T) {
 	w.cluster()
 	old := l.leader()
 	other := l.others(old)[0]
-	id := l.submit(other, l.file("stays", lease(30*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(other, l.file("stays", lease(longLease)+"\nshards: 2", untilGate))
 	l.starts("stays", 2, 20*time.Second)
+	l.renewed(id, longLease)
 	w.cut(old)
-	next := l.submit(other, l.file("new", lease(10*time.Second), "say start"))
+	next := l.submit(other, l.file("new", lease(longLease), "say start"))
 	l.ends(other, next, task.JobSucceeded, 40*time.Second)
 	// Asked now, the old one says that it can change nothing.
 	if _, _, code := l.cli(old, l.file("lost", "", "say start"), "submit", "-", "--timeout", "3s"); code != 6 && code != 8 {
@@ -75,7 +76,7 @@ func TestNetOneWay(t *testing.T) {
 		cut  func(*member)
 	}{{"deaf", w.deafen}, {"mute", w.mute}} {
 		// Half of a worker first.
-		id := l.submit(l.nodes[0], l.file(c.name, lease(4*time.Second), steps))
+		id := l.submit(l.nodes[0], l.file(c.name, lease(shortLease), steps))
 		on := l.node(l.starts(c.name, 1, 20*time.Second)[0].node)
 		l.waitFor(20*time.Second, "a checkpoint", func() bool { return l.ledger.count(c.name, "saved") >= 3 })
 		c.cut(on)
@@ -91,7 +92,7 @@ func TestNetOneWay(t *testing.T) {
 		other := l.others(old)[i%2]
 		c.cut(old)
 		name := c.name + "lead"
-		next := l.submit(other, l.file(name, lease(10*time.Second), "say start"))
+		next := l.submit(other, l.file(name, lease(longLease), "say start"))
 		l.ends(other, next, task.JobSucceeded, 60*time.Second)
 		w.heal(old)
 		l.whole(60 * time.Second)
@@ -105,10 +106,10 @@ func TestNetNewAddress(t *testing.T) {
 	t.Parallel()
 	l, w := lan(t)
 	w.cluster()
-	id := l.submit(l.nodes[0], l.file("undisturbed", lease(20*time.Second)+"\nshards: 2", untilGate))
+	id := l.submit(l.nodes[0], l.file("undisturbed", lease(longLease)+"\nshards: 2", untilGate))
 	l.starts("undisturbed", 2, 20*time.Second)
 	for i, n := range []*member{l.leader(), l.nodes[1], l.nodes[2]} {
-		l.renewed(id, 20*time.Second) // as after the hours between two such moves
+		l.renewed(id, longLease) // as after the hours between two such moves
 		w.move(n, w.addr(11+i))
 		l.leads(30 * time.Second)
 		l.whole(60 * time.Second)
@@ -164,7 +165,7 @@ func TestNetAllMoved(t *testing.T) {
 	t.Parallel()
 	l, w := lan(t)
 	w.cluster()
-	id := l.submit(l.nodes[0], l.file("kept", lease(10*time.Second)+"\nplacement: {require: [gpu=true]}", "say start"))
+	id := l.submit(l.nodes[0], l.file("kept", lease(longLease)+"\nplacement: {require: [gpu=true]}", "say start"))
 	l.terminateAll()
 	for i, n := range l.nodes {
 		w.move(n, w.addr(21+i))
@@ -196,8 +197,9 @@ func TestNetSwappedAddresses(t *testing.T) {
 	for _, n := range l.nodes {
 		ids[n.name] = l.status(n).Self
 	}
-	id := l.submit(l.nodes[2], l.file("through", lease(30*time.Second), untilGate))
+	id := l.submit(l.nodes[2], l.file("through", lease(longLease), untilGate))
 	l.starts("through", 1, 20*time.Second)
+	l.renewed(id, longLease)
 	w.move(a, w.addr(99)) // out of the way, so that no address is there twice
 	w.move(b, w.addr(1))
 	w.move(a, w.addr(2))
@@ -212,7 +214,7 @@ func TestNetSwappedAddresses(t *testing.T) {
 	// And each runs what is meant for it.
 	for _, n := range l.nodes {
 		name := "on-" + n.name
-		job := l.submit(l.nodes[2], l.file(name, lease(10*time.Second)+"\nplacement: {require: [node="+n.name+"]}", "say start"))
+		job := l.submit(l.nodes[2], l.file(name, lease(longLease)+"\nplacement: {require: [node="+n.name+"]}", "say start"))
 		l.ends(l.nodes[2], job, task.JobSucceeded, 30*time.Second)
 		if s := l.ledger.of(name, "start"); len(s) != 1 || s[0].node != n.name {
 			t.Errorf("the job for %s ran as %+v", n.name, s)
@@ -236,18 +238,16 @@ func TestNetBootClocks(t *testing.T) {
 		}
 	}
 	l.start()
-	l.movesOnce("uptimes")
+	l.movesOnce("uptimes", shortLease)
 }
 
 // movesOnce lets a job run calmly for a while, then takes its machine away and sees it go on elsewhere.
-func (l *lab) movesOnce(job string) {
+func (l *lab) movesOnce(job string, ttl time.Duration) {
 	l.t.Helper()
-	id := l.submit(l.nodes[0], l.file(job, lease(4*time.Second), steps))
+	id := l.submit(l.nodes[0], l.file(job, lease(ttl), steps))
 	on := l.node(l.starts(job, 1, 30*time.Second)[0].node)
-	begin := time.Now()
-	l.waitFor(60*time.Second, "two leases' time has passed", func() bool {
-		return time.Since(begin) > 8*time.Second && l.ledger.count(job, "saved") >= 5
-	})
+	l.renewedFor(l.nodes[0], id, 1, ttl.Milliseconds()*5/4)
+	l.saved(job, 5)
 	if n := l.ledger.count(job, "start"); n != 1 {
 		l.t.Errorf("%d starts without any fault", n)
 	}
@@ -267,12 +267,12 @@ func TestNetWallClocks(t *testing.T) {
 	for i, name := range []string{"a", "b", "c"} {
 		n := w.host(name)
 		file := filepath.Join(l.dir, name+".clock")
-		l.write(file, fmt.Sprintf("%d 0\n", []int{0, -3 * 86400, 5 * 86400}[i]))
+		l.write(file, fmt.Sprintf("%d\n", []int{0, -3 * 86400, 5 * 86400}[i]))
 		n.wrap = append(n.wrap, skew, file)
 	}
 	l.start()
-	l.write(filepath.Join(l.dir, "a.clock"), "400000000 0\n")
-	l.movesOnce("dates")
+	l.write(filepath.Join(l.dir, "a.clock"), "400000000\n")
+	l.movesOnce("dates", 2*shortLease) // a traced program is slow
 }
 
 // buildSkew compiles the tracer that gives a process tree a wall clock of its own.
@@ -291,7 +291,7 @@ func buildSkew(t *testing.T, dir string) string {
 		t.Skipf("the clock tracer does not build here: %s", out)
 	}
 	file := filepath.Join(dir, "clock")
-	if err := os.WriteFile(file, []byte("0 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := exec.Command(exe, file, "true").Run(); err != nil {

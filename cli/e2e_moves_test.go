@@ -16,8 +16,9 @@ func TestNetAllMovedAwake(t *testing.T) {
 	t.Parallel()
 	l, w := lan(t)
 	w.cluster()
-	id := l.submit(l.nodes[0], l.file("undisturbed", lease(60*time.Second), untilGate))
+	id := l.submit(l.nodes[0], l.file("undisturbed", lease(longLease), untilGate))
 	l.starts("undisturbed", 1, 20*time.Second)
+	l.renewed(id, longLease)
 	for i, n := range l.nodes {
 		w.move(n, w.addr(31+i))
 	}
@@ -62,12 +63,12 @@ func TestNetWithoutUDP(t *testing.T) {
 	w.cluster()
 	n := l.others(l.leader())[0]
 	w.must("ip", "netns", "exec", n.space, "nft", "add table inet cut; add chain inet cut in { type filter hook input priority 0; policy accept; }; add rule inet cut in udp dport 1-65535 drop")
-	l.says(n, 90*time.Second, "over TCP but not over UDP")
+	l.says(n, 5*time.Minute, "over TCP but not over UDP")
 	if !n.logged("over TCP but not over UDP") {
 		t.Error("its log does not say so")
 	}
-	id := l.submit(n, l.file("works", lease(20*time.Second)+"\nplacement: {require: [node="+n.name+"]}", "say start"))
+	id := l.submit(n, l.file("works", lease(longLease)+"\nplacement: {require: [node="+n.name+"]}", "say start"))
 	l.ends(n, id, task.JobSucceeded, 30*time.Second)
 	w.heal(n)
-	l.waitFor(150*time.Second, "it is taken back", func() bool { return l.notices(n) == "" })
+	l.waitFor(5*time.Minute, "it is taken back", func() bool { return l.notices(n) == "" })
 }

@@ -14,27 +14,20 @@ import (
 // TestProcLongWork: work that takes many leases, and work that waits for many leases before its turn, starts once (C03).
 func TestProcLongWork(t *testing.T) {
 	t.Parallel()
-	const ttl = 3 * time.Second
 	l := cluster(t)
-	long := l.submit(l.nodes[0], l.file("long", lease(ttl), untilGate))
-	turns := l.submit(l.nodes[0], l.file("turns", lease(ttl)+"\nshards: 10\nparallelism: 1", "say start\nsleep 1.5\nsay end"))
-	l.ends(l.nodes[0], turns, task.JobSucceeded, 60*time.Second)
-	l.waitFor(60*time.Second, "six leases", func() bool {
-		s := l.ledger.of("long", "start")
-		return len(s) > 0 && time.Since(s[0].at) > 6*ttl
-	})
+	long := l.submit(l.nodes[0], l.file("long", lease(shortLease), untilGate))
+	turns := l.submit(l.nodes[0], l.file("turns", lease(shortLease)+"\nshards: 5\nparallelism: 1", "say start\nsleep 7\nsay end"))
+	l.ends(l.nodes[0], turns, task.JobSucceeded, 3*time.Minute)
+	l.renewedFor(l.nodes[0], long, 1, 3*shortLease.Milliseconds())
 	l.open("long")
 	l.ends(l.nodes[0], long, task.JobSucceeded, 20*time.Second)
 	l.ledger.oneStart(t, "long", 1)
-	l.ledger.oneStart(t, "turns", 10)
+	l.ledger.oneStart(t, "turns", 5)
 	renewed := l.events(l.nodes[0], long, "lease.renew", "lease.confirm")
 	for _, e := range renewed {
 		if e.Token != renewed[0].Token || e.Execution != renewed[0].Execution {
 			t.Errorf("renewed as %+v, first as %+v", e, renewed[0])
 		}
-	}
-	if len(renewed) < 10 {
-		t.Errorf("%d renewals", len(renewed))
 	}
 	for _, id := range []string{long, turns} {
 		if lost := l.events(l.nodes[0], id, "lease.expire"); len(lost) > 0 {
@@ -46,7 +39,7 @@ func TestProcLongWork(t *testing.T) {
 // TestProcEverybodyDies: whatever dies around an assignment, the run leaves "running" soon and is done (C10).
 func TestProcEverybodyDies(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	const ttl = 6 * time.Second // losing it early harms nothing here
 	l := cluster(t)
 	id := l.submit(l.nodes[0], l.file("blackout", lease(ttl), "say start \"$LANJOBS_ATTEMPT\"\n[ \"$LANJOBS_ATTEMPT\" -gt 1 ] || sleep 300\nsay end"))
 	l.starts("blackout", 1, 20*time.Second)
@@ -64,7 +57,7 @@ func TestProcEverybodyDies(t *testing.T) {
 		old := l.leader()
 		id := l.submit(old, l.file(name, lease(ttl), "say start\nif [ \"$LANJOBS_ATTEMPT\" = 1 ]; then sleep 300; fi\nsay end"))
 		var on *member
-		for end := time.Now().Add(20 * time.Second); on == nil && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		for end := time.Now().Add(patience); on == nil && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 			if s := l.ledger.of(name, "start"); len(s) > 0 {
 				on = l.node(s[0].node)
 			}
@@ -93,12 +86,12 @@ func TestProcShardsDoneStayDone(t *testing.T) {
 	l := newLab(t)
 	l.found("a", "b", "c", "d")
 	door := l.nodes[0]
-	id := l.submit(door, l.staged("ladder", "retry: {initial: 100ms}\n"+lease(4*time.Second)))
+	id := l.submit(door, l.staged("ladder", "retry: {initial: 100ms}\n"+lease(shortLease)))
 	done := map[int]string{}
 	look := func() {
-		for _, e := range l.ledger.of("ladder", "end") {
-			if e.note == "shard" {
-				done[e.shard] = e.node
+		for _, s := range l.shards(door, id) {
+			if s.Stage == "ladder" && s.State == "succeeded" {
+				done[s.Shard] = s.NodeName
 			}
 		}
 	}
@@ -110,36 +103,38 @@ func TestProcShardsDoneStayDone(t *testing.T) {
 		}
 	}
 	off := l.node(best)
-	inFlight := 0
-	for _, s := range l.shards(l.others(off)[0], id) {
-		if s.NodeName == best && (s.State == "running" || s.State == "assigned") {
-			inFlight++
-		}
-	}
 	off.poweroff()
 	old := l.leader()
 	old.kill(syscall.SIGKILL)
 	old.restart()
-	l.ends(l.others(off, old)[0], id, task.JobSucceeded, 90*time.Second)
-	ended := map[int]time.Time{}
-	starts, merges := 0, 0
-	for _, e := range l.ledger.of("ladder") {
+	rest := l.others(off, old)[0]
+	l.ends(rest, id, task.JobSucceeded, 90*time.Second)
+	succeeded, lost := map[int]int{}, 0
+	for _, a := range l.attempts(rest, id) {
 		switch {
-		case e.event == "start" && e.note == "merge":
-			merges++
-		case e.event == "start":
-			starts++
-			if at, ok := ended[e.shard]; ok {
-				t.Errorf("shard %d began again %s after its success", e.shard, e.at.Sub(at))
-			}
-		case e.event == "end" && e.note == "shard":
-			ended[e.shard] = e.at
+		case a.Stage != "ladder":
+		case a.State == "succeeded":
+			succeeded[a.Shard] = a.Attempt
+		default:
+			lost++
 		}
 	}
-	// One more may have been granted to the lost machine between the look and its end.
-	if merges != 1 || starts < 10 || starts > 10+inFlight+2 {
-		t.Errorf("%d starts of 10 shards with %d in flight on the lost machine; merge began %d times", starts, inFlight, merges)
+	starts, merges := 0, 0
+	for _, e := range l.ledger.of("ladder", "start") {
+		if e.note == "merge" {
+			merges++
+			continue
+		}
+		starts++
+		if _, before := done[e.shard]; e.attempt > succeeded[e.shard] || before && e.attempt > 1 {
+			t.Errorf("shard %d began again with attempt %d, it had succeeded", e.shard, e.attempt)
+		}
 	}
+	// What was lost with its machine had begun there or not.
+	if merges != 1 || len(succeeded) != 10 || starts < 10 || starts > 10+lost {
+		t.Errorf("%d starts of 10 shards, %d attempts lost; merge began %d times", starts, lost, merges)
+	}
+	t.Logf("%d attempts lost", lost)
 }
 
 // staged is a job of ten shards that take longer and longer, and a merge.
@@ -165,16 +160,16 @@ func TestProcAttempts(t *testing.T) {
 	t.Parallel()
 	l := cluster(t)
 	door := l.nodes[0]
-	once := l.submit(door, l.file("once", lease(4*time.Second)+"\nretry: {attempts: 1}", "say start\nexit 1"))
+	once := l.submit(door, l.file("once", lease(longLease)+"\nretry: {attempts: 1}", "say start\nexit 1"))
 	l.ends(door, once, task.JobFailed, 20*time.Second)
 	l.ledger.oneStart(t, "once", 1)
 
-	four := l.submit(door, l.file("four", lease(4*time.Second)+"\nretry: {attempts: 4, initial: 2s, factor: 1, jitter: 0%}", "say start\nexit 1"))
+	four := l.submit(door, l.file("four", lease(longLease)+"\nretry: {attempts: 4, initial: 2s, factor: 1, jitter: 0%}", "say start\nexit 1"))
 	for k := range 3 {
 		l.starts("four", k+1, 60*time.Second)
-		l.waitFor(20*time.Second, "it waits", func() bool {
+		l.waitFor(20*time.Second, "it waits, or has waited", func() bool {
 			s := l.shards(l.nodes[1], four)
-			return len(s) == 1 && s[0].State == "backoff"
+			return len(s) == 1 && s[0].State == "backoff" || l.ledger.count("four", "start") > k+1
 		})
 		old := l.leader()
 		old.kill(syscall.SIGKILL)

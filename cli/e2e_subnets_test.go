@@ -38,7 +38,7 @@ func TestNetSubnets(t *testing.T) {
 	w.route(c, "10.77.0.254")
 	c.restart()
 	l.whole(90 * time.Second)
-	id := l.submit(l.nodes[0], l.file("there", lease(10*time.Second)+"\nplacement: {require: [node=c]}", "say start"))
+	id := l.submit(l.nodes[0], l.file("there", lease(longLease)+"\nplacement: {require: [node=c]}", "say start"))
 	l.ends(l.nodes[1], id, task.JobSucceeded, 30*time.Second)
 }
 

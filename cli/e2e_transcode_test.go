@@ -32,28 +32,35 @@ func TestProcTranscode(t *testing.T) {
 	}
 	file := strings.NewReplacer(
 		"SHARE: /tmp, SECONDS_IN_ALL: \"12\", PIECE: \"3\"", fmt.Sprintf("SHARE: %q, SECONDS_IN_ALL: \"%d\", PIECE: \"%d\"", share, seconds, piece),
-		"timeout: 1h\n", "timeout: 1h\nlease: {ttl: 4s}\n").Replace(string(source))
+		"timeout: 1h\n", "timeout: 1h\n"+lease(shortLease)+"\n").Replace(string(source))
 	if file == string(source) {
 		t.Fatal("the file has changed: adapt the test")
 	}
 	id := l.submit(l.nodes[0], file)
 
-	var cut task.ShardView // a piece that was saved at least once and goes on
-	var lost *member
 	leader := l.leader()
-	l.waitFor(90*time.Second, "a piece is half done", func() bool {
-		for _, sh := range l.shards(l.nodes[0], id) {
-			if sh.Stage == "encode" && sh.State == "running" && sh.CheckpointSeq >= 1 && sh.CheckpointSeq < piece-2 && sh.NodeName != leader.name {
-				cut, lost = sh, l.node(sh.NodeName)
-				return true
+	// A piece of another machine than the leader that was saved at least once and goes on.
+	half := func(asked *member, on string) (cut task.ShardView, ok bool) {
+		for _, sh := range l.shards(asked, id) {
+			if sh.Stage == "encode" && sh.State == "running" && sh.CheckpointSeq >= 1 && sh.CheckpointSeq < piece && sh.NodeName != leader.name && (on == "" || sh.NodeName == on) {
+				return sh, true
 			}
 		}
-		return false
+		return cut, false
+	}
+	var lost *member
+	l.waitFor(90*time.Second, "a piece is half done", func() bool {
+		cut, ok := half(l.nodes[0], "")
+		if ok = ok && cut.CheckpointSeq < piece-2; ok {
+			lost = l.node(cut.NodeName)
+		}
+		return ok
 	})
 	lost.poweroff()
-
 	asked := l.others(lost)[0]
-	l.ends(asked, id, task.JobSucceeded, 3*time.Minute)
+	var cut task.ShardView // as it stands now that nothing changes it any more
+	l.waitFor(30*time.Second, "the piece of "+lost.name+" is seen", func() (ok bool) { cut, ok = half(asked, lost.name); return ok })
+	l.ends(asked, id, task.JobSucceeded, 5*time.Minute)
 	film := filepath.Join(share, "transcode-"+id+".mkv")
 	probe, err := exec.Command("ffprobe", "-v", "error", "-count_packets", "-select_streams", "v",
 		"-show_entries", "stream=nb_read_packets:format=duration", "-of", "default=noprint_wrappers=1", film).CombinedOutput()

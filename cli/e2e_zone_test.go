@@ -37,19 +37,19 @@ func zoneFile(at time.Time, change int32) []byte {
 func TestProcClocksChange(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	change := time.Now().Add(25 * time.Second).Truncate(time.Minute).Add(time.Minute)
 	zones := filepath.Join(l.dir, "zones", "Made")
 	if err := os.MkdirAll(zones, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	n := l.add("a", fmt.Sprintf("127.0.0.1:%d", l.port))
+	n.wrap = []string{"env", "ZONEINFO=" + filepath.Dir(zones)}
+	l.start()
+	change := time.Now().Add(20 * time.Second).Truncate(time.Minute).Add(time.Minute) // the schedules are there by then
 	for name, seconds := range map[string]int32{"Skipping": 3600, "Doubling": -3600} {
 		if err := os.WriteFile(filepath.Join(zones, name), zoneFile(change, seconds), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n := l.add("a", fmt.Sprintf("127.0.0.1:%d", l.port))
-	n.wrap = []string{"env", "ZONEINFO=" + filepath.Dir(zones)}
-	l.start()
 	for name, when := range map[string]string{"skipped": `{cron: "30 2 * * *", timezone: Made/Skipping}`, "doubled": `{cron: "0 1 * * *", timezone: Made/Doubling}`,
 		"minutes": `{cron: "* * * * *", timezone: Made/Doubling}`} {
 		file := l.jobFile(name, "name: "+name+"\nschedule: "+when+"\nrun: 'true'\n")

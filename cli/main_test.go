@@ -50,16 +50,16 @@ func exitcode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// eventually is exitcode for a command that may have to be repeated for some seconds.
+// eventually is exitcode for a command that may have to be repeated.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	want := wanted(ts, neg, args)
-	for range 300 {
+	for range 1200 {
 		if runFor(ts, args[1:]) == want {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	ts.Fatalf("not with exit %d within 30 s", want)
+	ts.Fatalf("not with exit %d within 2 minutes", want)
 }
 
 func wanted(ts *testscript.TestScript, neg bool, args []string) int {

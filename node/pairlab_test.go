@@ -35,6 +35,7 @@ type pairLab struct {
 	tokens []*fsm.CreateToken
 	fail   error // of the next commit
 	tooOld error // why a member cannot apply logins
+	unled  int   // so many logins are answered as by a member that knows no leader
 }
 
 // pairing runs a test in a lab.

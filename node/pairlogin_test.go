@@ -38,6 +38,10 @@ func (l *pairLab) login(name, role, peer string) *stranger {
 func (l *pairLab) admit(_ context.Context, q transport.LoginRequest) (r transport.LoginReply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.unled > 0 {
+		l.unled--
+		return r, task.NewProblem(task.ErrNoLeader, "this machine does not lead now", "")
+	}
 	key, err := transport.CSRKeyHash(q.CSR)
 	if err != nil {
 		return r, err

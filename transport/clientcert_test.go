@@ -184,7 +184,7 @@ func TestRemovedClientIsCutOff(t *testing.T) {
 		if err == nil {
 			t.Error("the stream of a removed client ended like a complete one")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(untilHung):
 		t.Fatal("the stream of a removed client is still open")
 	}
 	if n := b.trust.Clients(); n != 1 {

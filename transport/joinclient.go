@@ -24,7 +24,7 @@ type JoinConfig struct {
 
 // Join asks a member to let this machine in. The secret of the token is sent only to a node whose certificate was signed by
 // the authority that the token names. The error is a *task.Problem for a person: not_allowed if that is another cluster or the
-// token is not valid, no_leader if nobody answers, invalid if the token or PEER is mistyped or no lanjobs runs there.
+// token is not valid, no_leader if nobody answers or nobody leads for a while, invalid if the token or PEER is mistyped or no lanjobs runs there.
 func Join(ctx context.Context, cfg JoinConfig) (*JoinReply, error) {
 	token, err := ParseJoinToken(cfg.Token)
 	if err != nil {

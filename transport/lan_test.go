@@ -176,7 +176,7 @@ func accept(t *testing.T, ln net.Listener) net.Conn {
 		}
 		t.Cleanup(func() { _ = a.conn.Close() })
 		return a.conn
-	case <-time.After(10 * time.Second):
+	case <-time.After(untilHung):
 		t.Fatal("nobody came")
 		return nil
 	}
@@ -219,10 +219,13 @@ func (c *counter) count() int {
 	return len(c.conns)
 }
 
+// untilHung ends a test that hangs; nothing takes so long.
+const untilHung = time.Minute
+
 // ended waits until the other side has closed a connection.
 func ended(t *testing.T, c net.Conn) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(untilHung))
 	buf := make([]byte, 4096)
 	for {
 		if _, err := c.Read(buf); err != nil {
@@ -237,7 +240,7 @@ func ended(t *testing.T, c net.Conn) {
 // eventually waits for what another goroutine is about to do.
 func eventually(t *testing.T, done func() bool, otherwise string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+	for deadline := time.Now().Add(untilHung); !done(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal(otherwise)
 		}
@@ -299,7 +302,7 @@ func (c *handClock) advance(t *testing.T, n int, d time.Duration) {
 		c.mu.Unlock()
 		select {
 		case <-more:
-		case <-time.After(10 * time.Second):
+		case <-time.After(untilHung):
 			t.Fatalf("no %d timers are running", n)
 		}
 	}

@@ -127,15 +127,16 @@ func (p *pairing) run(ctx context.Context) (*PairGrant, error) {
 		}
 		reply, err := p.ask(ctx)
 		pause := pairPause
+		_, answered := errors.AsType[leaderless](err)
 		switch {
-		case errors.Is(err, task.ErrNoLeader) && ctx.Err() == nil && p.shown:
+		case errors.Is(err, task.ErrNoLeader) && ctx.Err() == nil && (p.shown || answered && PairLast-left < leaderPatience):
 			if !p.away {
 				p.away = true
 				p.say(fmt.Sprintf("%s does not answer now; still waiting.", p.host))
 			}
 			pause = pairRetry
 		case err != nil:
-			return nil, err
+			return nil, plain(err)
 		default:
 			p.away = false
 			done, err := p.hear(reply, left)
@@ -146,17 +147,6 @@ func (p *pairing) run(ctx context.Context) (*PairGrant, error) {
 		if err := p.pause(ctx, pause); err != nil {
 			return nil, err
 		}
-	}
-}
-
-func (p *pairing) pause(ctx context.Context, d time.Duration) error {
-	timer := p.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -215,7 +215,7 @@ func knock(t *testing.T, addr, alpn string, certs ...tls.Certificate) (code byte
 		return 0, "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(untilHung))
 	all, err := io.ReadAll(conn)
 	if len(all) < 2 {
 		return 0, "", errors.Join(errors.New("no verdict"), err)

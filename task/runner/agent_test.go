@@ -40,7 +40,11 @@ type word struct {
 // agentMain is an agent: a runner that obeys its input until that ends, or it is killed.
 func agentMain(args []string) int {
 	exe, _ := os.Executable()
-	r, err := Open(context.Background(), Config{Dir: args[0], Exe: exe, NodeName: "nas", Backend: &fakeBackend{}, GuardIdle: time.Second})
+	idle := time.Second
+	if len(args) > 1 {
+		idle, _ = time.ParseDuration(args[1])
+	}
+	r, err := Open(context.Background(), Config{Dir: args[0], Exe: exe, NodeName: "nas", Backend: &fakeBackend{}, GuardIdle: idle})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -90,9 +94,10 @@ type agent struct {
 	held  []Held
 }
 
-func newAgent(t *testing.T, dir string) *agent {
+// newAgent starts one; idle is how long its guard stays without work and without an agent, a second by default.
+func newAgent(t *testing.T, dir string, idle ...string) *agent {
 	t.Helper()
-	a := &agent{t: t, cmd: exec.Command(self(t), "agent", dir), words: make(chan word, 100)}
+	a := &agent{t: t, cmd: exec.Command(self(t), append([]string{"agent", dir}, idle...)...), words: make(chan word, 100)}
 	in, err := a.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

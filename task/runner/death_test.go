@@ -122,22 +122,47 @@ func (p *place) stamps(before string) *task.Spec {
 	return p.spec(before + `exec ` + self(p.t) + ` stamp "$OUT/stamps"`)
 }
 
-// lastStamp is when it last did, on the boot clock.
-func (p *place) lastStamp() task.Boot {
+// written are the stamps so far.
+func (p *place) written() []task.Boot {
 	p.t.Helper()
-	lines := strings.Fields(p.read("stamps"))
-	if len(lines) == 0 {
-		p.t.Fatal("no stamps")
+	return stampsIn(p.t, filepath.Join(p.out, "stamps"))
+}
+
+// stampsIn reads when stampMain lived, on the boot clock.
+func stampsIn(t *testing.T, path string) (out []task.Boot) {
+	t.Helper()
+	text := content(path)
+	for _, line := range strings.Fields(text[:strings.LastIndexByte(text, '\n')+1]) {
+		n, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, task.Boot(n))
 	}
-	n, err := strconv.ParseInt(lines[len(lines)-1], 10, 64)
-	if err != nil {
-		p.t.Fatal(err)
+	if len(out) == 0 {
+		t.Fatal("no stamps")
 	}
-	return task.Boot(n)
+	return out
+}
+
+// soonDead checks that a task which writes stamps was killed at once from a moment on. Its acts are counted, not timed: they are as
+// slow as the machine, and 500 of them take a second when nothing else runs.
+func soonDead(t *testing.T, stamps []task.Boot, from task.Boot) {
+	t.Helper()
+	late := 0
+	for _, s := range stamps {
+		if s > from {
+			late++
+		}
+	}
+	t.Logf("acted %d times more, until %s later", late, max(stamps[len(stamps)-1].Sub(from), 0))
+	if late > 500 {
+		t.Errorf("acted %d times more, until %s later", late, stamps[len(stamps)-1].Sub(from))
+	}
 }
 
 // freeze is how long agent or guard do not run: until the deadline is over by far.
-func freeze(d task.Deadlines) { time.Sleep(d.Kill.Sub(SystemClock().Boot()) + 1500*time.Millisecond) }
+func freeze(d task.Deadlines) { time.Sleep(d.Kill.Sub(SystemClock().Boot()) + 2*time.Second) }
 
 // soon are deadlines that come when the machine has had time to start a task, after the agent has started its guard.
 func (a *agent) soon() task.Deadlines {
@@ -148,7 +173,7 @@ func (a *agent) soon() task.Deadlines {
 		return time.Since(begin)
 	}
 	run(101)
-	pace := max(time.Second, 20*run(102))
+	pace := max(5*time.Second, 20*run(102))
 	return deadlinesIn(pace, pace+200*time.Millisecond)
 }
 
@@ -242,9 +267,7 @@ func TestAgentFrozen(t *testing.T) {
 	p.wait("stamps")
 	a.signal(syscall.SIGSTOP)
 	until(t, "killed", func() bool { return len(marked(p.dir, x)) == 0 })
-	if over := p.lastStamp().Sub(d.Kill); over > 250*time.Millisecond {
-		t.Errorf("acted %s after its kill", over)
-	}
+	soonDead(t, p.written(), d.Kill)
 	if got := content(filepath.Join(p.dir, "attempt", string(x)+".stop")); got != "lease_lost\n" {
 		t.Errorf("stop file %q", got)
 	}
@@ -254,7 +277,7 @@ func TestAgentFrozen(t *testing.T) {
 	}
 }
 
-// I2: after a freeze of agent and guard, with the task going on, it dies within 250 ms of the thaw of both, or of the guard alone.
+// I2: after a freeze of agent and guard, with the task going on, it dies at once with the thaw of both, or of the guard alone.
 func TestBothFrozen(t *testing.T) {
 	for _, who := range []string{"both", "guard"} {
 		t.Run(who, func(t *testing.T) {
@@ -269,7 +292,7 @@ func TestBothFrozen(t *testing.T) {
 			p.signal(guard, syscall.SIGSTOP)
 			freeze(d)
 			thaw := SystemClock().Boot()
-			if thaw.Sub(p.lastStamp()) > 200*time.Millisecond {
+			if before := p.written(); before[len(before)-1] < d.Kill.Add(time.Second) {
 				t.Fatal("the task did not outlive its deadline in the freeze")
 			}
 			p.signal(guard, syscall.SIGCONT)
@@ -280,11 +303,7 @@ func TestBothFrozen(t *testing.T) {
 			if e := a.exit(x); e.Outcome.End != task.EndLeaseLost || e.Outcome.Signal != 9 {
 				t.Errorf("%+v", e.Outcome)
 			}
-			after := p.lastStamp().Sub(thaw)
-			t.Logf("last act %s after the thaw", after)
-			if after > 250*time.Millisecond {
-				t.Errorf("acted %s after the thaw", after)
-			}
+			soonDead(t, p.written(), thaw)
 			p.nothing()
 		})
 	}
@@ -309,9 +328,7 @@ func TestGuardFrozen(t *testing.T) {
 	if ends[x] != task.EndLeaseLost || ends[late] != task.EndLeaseLost {
 		t.Errorf("ends %v", ends)
 	}
-	if over := p.lastStamp().Sub(d.Kill); over > 250*time.Millisecond {
-		t.Errorf("acted %s after its kill", over)
-	}
+	soonDead(t, p.written(), d.Kill)
 	p.nothing()
 	p.signal(guard, syscall.SIGCONT)
 	third := a.start(&task.Assignment{Job: "j000001", Attempt: 1, Token: 3}, p.spec(`true`), far())
@@ -430,7 +447,7 @@ func TestGuardFrozenAtOpen(t *testing.T) {
 func TestIdleGuardLeaves(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	a := newAgent(t, p.dir)
+	a := newAgent(t, p.dir, "6s")
 	x := a.start(first(), p.spec(`true`), far())
 	a.exit(x)
 	a.kill()

@@ -23,7 +23,7 @@ func stalling(text string, after time.Duration) *task.Spec {
 func TestSilentAttemptIsStopped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	after := b.pace(200 * time.Millisecond)
+	after := b.pace(time.Second)
 	x, e := b.run(stalling(`trap 'cat "$LANJOBS_STOP"; exit 3' TERM; echo begun; sleep 600 & wait`, after))
 	if o := e.Outcome; o.End != task.EndStalled || o.Message != "no output, progress or checkpoint for "+length(task.MillisOf(after)) {
 		t.Errorf("%+v", o)
@@ -49,7 +49,7 @@ func TestSilentAttemptIsStopped(t *testing.T) {
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	after := 2 * b.pace(400*time.Millisecond)
+	after := 2 * b.pace(2*time.Second)
 	api := `api() { p=$1; shift; curl -fsS -o /dev/null --unix-socket "$LANJOBS_SOCKET" "http://task/v1/$p" "$@"; }; `
 	var started []task.ExecutionID
 	for _, sign := range []string{"echo x", "echo x >&2", "api checkpoint -T - < /dev/null", "api progress -d 40%", "api outputs/n -X PUT -d 1", "api range -X PUT -d 5"} {
@@ -87,7 +87,7 @@ func TestStallSurvivesTheAgent(t *testing.T) {
 func TestFrozenTimeIsNoStall(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	pace := newBench(t).pace(300 * time.Millisecond)
+	pace := newBench(t).pace(1250 * time.Millisecond)
 	stall := pollGap + 4*pace
 	a := newAgent(t, p.dir)
 	spec := p.spec(`echo $$ > "$OUT/pid"; until [ -e "$OUT/gate" ]; do sleep 0.02; done`)

@@ -89,9 +89,14 @@ func TestClockJumps(t *testing.T) {
 	} {
 		for _, misfire := range []task.Misfire{task.MisfireSkip, task.MisfireRunOnce, task.MisfireRunAll} {
 			c := compiledSpec(t, day0, func(s *Spec) { s.Misfire, s.MisfireGrace = misfire, MaxGrace; change(s) })
-			begin := time.Now()
-			d := c.Decide(Occurrence{}, day0.AddDate(70, 0, 0))
-			if took := time.Since(begin); took > time.Second || len(d.Fire) > MaxRunAll || misfire != task.MisfireRunAll && len(d.Fire) > 3 || d.Missed > MaxCount {
+			var d Decision
+			took := time.Hour
+			for try := 0; try < 5 && took > time.Second; try++ { // others may keep the machine busy
+				begin := time.Now()
+				d = c.Decide(Occurrence{}, day0.AddDate(70, 0, 0))
+				took = min(took, time.Since(begin))
+			}
+			if took > time.Second || len(d.Fire) > MaxRunAll || misfire != task.MisfireRunAll && len(d.Fire) > 3 || d.Missed > MaxCount {
 				t.Errorf("%v %s: 70 years ahead gave %d runs after %v", c.spec, misfire, len(d.Fire), took)
 			}
 			if back := c.Decide(d.Last, day0.Add(time.Hour)); back.Settled() || d.Last.Nominal != "" && back.Ahead < 60*365*task.Day {

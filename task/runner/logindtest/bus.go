@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -77,6 +78,13 @@ func (b *Bus) Deny(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.denied = append(b.denied, what)
+}
+
+// SetDelay sets how long a delay lock holds a sleep back at most.
+func (b *Bus) SetDelay(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.delay = uint64(d.Microseconds())
 }
 
 // Locks are those that are held, in the order of their texts, and a channel that is closed when they change.
