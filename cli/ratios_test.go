@@ -273,6 +273,19 @@ func (c *benchCluster) healthy() bool {
 	return len(v.Nodes) == 3
 }
 
+// clear lets machines have work again that have been killed three times in a row.
+func (c *benchCluster) clear() {
+	v, err := c.nodes[0].status()
+	if err != nil {
+		return
+	}
+	for _, n := range v.Nodes {
+		if n.State == "unstable" {
+			_ = exec.Command(c.b.exe, "node", "clear", n.Name, "--data-dir", c.nodes[0].dir).Run()
+		}
+	}
+}
+
 // endBackground ends the node that init or join left in the background; it is started again with the flags of this bench.
 func (b *bench) endBackground(dir string) {
 	out, err := exec.Command("pgrep", "-f", "serve --data-dir "+dir).Output()
@@ -376,7 +389,7 @@ func (b *bench) manyJobs(c *benchCluster, jobs int) float64 {
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
 		if got := bytes.Count(answer, []byte(`"id":`)); err != nil || got != each {
-			b.t.Errorf("%s: %d of %d jobs taken, %v", resp.Status, got, each, err)
+			b.t.Errorf("%s: %d of %d jobs taken, %v%s", resp.Status, got, each, err, without(answer, `"id":`))
 		}
 	})
 }
@@ -448,7 +461,7 @@ func (b *bench) failovers(c *benchCluster, rounds int) (killed, planned time.Dur
 		took := time.Since(start)
 		_ = l.cmd.Wait()
 		l.start()
-		b.until("three voters again", time.Minute, c.healthy)
+		b.until("three voters again", time.Minute, func() bool { c.clear(); return c.healthy() })
 		return took
 	}
 	var kills, hands []time.Duration
@@ -567,4 +580,14 @@ func (b *bench) skewed(c *benchCluster, split bool) time.Duration {
 		b.t.Fatalf("the skewed job is %s", st)
 	}
 	return time.Since(start)
+}
+
+// without gives the lines of an answer that lack a word.
+func without(answer []byte, word string) (out string) {
+	for line := range strings.Lines(string(answer)) {
+		if !strings.Contains(line, word) {
+			out += "\n" + line
+		}
+	}
+	return out
 }

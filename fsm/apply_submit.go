@@ -23,7 +23,9 @@ func (c *SubmitJob) apply(s *State) Result {
 		return c.applySchedule(s, spec)
 	}
 	if _, taken := s.jobAt[c.Job]; taken {
-		return refuse(task.ErrConflict, "", "job id %s is taken", c.Job)
+		r := refuse(task.ErrConflict, "", "job id %s is taken", c.Job)
+		r.IDTaken = true
+		return r
 	}
 	if r, done := s.sameKey(spec); done {
 		return r

@@ -35,6 +35,8 @@ type Result struct {
 	Existed bool
 	// Repeated says that this very request was answered before: whether it made or changed something then is not known any more.
 	Repeated bool
+	// IDTaken: refused only since another job has its id by now; under another one it may be accepted.
+	IDTaken bool
 	// Schedule is set where a SubmitJob made or, with Existed, changed a schedule instead of a job.
 	Schedule string
 	Range    task.ShardRange // Cursor: what the shard works on from now on

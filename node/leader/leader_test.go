@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -137,6 +138,28 @@ func (o *office) poll(want int, holding ...task.Token) *transport.PollReply {
 	r := &transport.PollReply{}
 	o.call("b", transport.MethodPoll, &transport.PollRequest{Incarnation: 1, Want: want, Hold: 5 * task.Second, Holding: holding}, r)
 	return r
+}
+
+// Ids are drawn before the log, and short: two jobs may draw the same one while neither is stored.
+func TestTwoJobsThatDrawOneIDAreBothTaken(t *testing.T) {
+	lead(t, func(o *office) {
+		draws := []task.JobID{"same", "same", "other"}
+		o.l.cfg.NewJobID = func() task.JobID {
+			id := draws[0]
+			draws = draws[1:]
+			return id
+		}
+		var both sync.WaitGroup
+		var ids [2]task.JobID
+		for i := range ids {
+			both.Go(func() { ids[i] = o.submit(1) })
+			synctest.Wait() // it is named
+		}
+		both.Wait()
+		if slices.Sort(ids[:]); ids != [2]task.JobID{"other", "same"} {
+			t.Fatal(ids)
+		}
+	})
 }
 
 func TestAPollBringsWorkAndAnEmptyOneComesBackAfterItsHold(t *testing.T) {

@@ -19,24 +19,27 @@ func (l *Leader) SubmitAll(ctx context.Context, jobs []fsm.SubmitJob) ([]fsm.Res
 		}
 		return results, errs
 	}
-	l.name(jobs)
-	waits := t.enqueue(jobs, errs)
-	for i, r := range waits {
-		if r != nil {
-			results[i], errs[i] = r.wait(ctx)
-		}
-	}
-	return results, errs
-}
-
-// name gives each job an id that no other has.
-func (l *Leader) name(jobs []fsm.SubmitJob) {
-	given := make(map[task.JobID]bool, len(jobs))
 	left := make([]int, len(jobs))
 	for i := range left {
 		left[i] = i
 	}
-	for len(left) > 0 {
+	for len(left) > 0 { // once, but for an id that was given to two jobs while neither was stored
+		l.name(jobs, left)
+		waits := t.enqueue(jobs, left, errs)
+		for n, r := range waits {
+			if i := left[n]; r != nil {
+				results[i], errs[i] = r.wait(ctx)
+			}
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return errs[i] != nil || !results[i].IDTaken })
+	}
+	return results, errs
+}
+
+// name gives the jobs at some places ids that no job has which is stored, and no other of them.
+func (l *Leader) name(jobs []fsm.SubmitJob, places []int) {
+	given := make(map[task.JobID]bool, len(places))
+	for left := slices.Clone(places); len(left) > 0; {
 		for _, i := range left {
 			jobs[i].Job = l.cfg.NewJobID()
 		}
@@ -53,17 +56,17 @@ func (l *Leader) name(jobs []fsm.SubmitJob) {
 	}
 }
 
-// enqueue puts commands into the queue in their order; those without room have an error and no request.
-func (t *term) enqueue(jobs []fsm.SubmitJob, errs []error) []*request {
-	out := make([]*request, len(jobs))
-	for i := range jobs {
+// enqueue puts the jobs at some places into the queue in their order; those without room have an error and no request.
+func (t *term) enqueue(jobs []fsm.SubmitJob, places []int, errs []error) []*request {
+	out := make([]*request, len(places))
+	for _, i := range places {
 		errs[i] = t.tooNew(&jobs[i])
 	}
 	t.mu.Lock()
-	for i := range jobs {
+	for n, i := range places {
 		if errs[i] == nil {
 			cmd := jobs[i]
-			out[i], errs[i] = t.push(&cmd)
+			out[n], errs[i] = t.push(&cmd)
 		}
 	}
 	t.mu.Unlock()
