@@ -24,7 +24,50 @@ func (s *State) endAttempt(j *Job, stage, shard int, sh *Shard, o task.Outcome, 
 	if sh.State.Done() {
 		s.stageProgress(j, stage)
 	}
+	if verdict == task.VerdictUnmet {
+		s.unstart(j)
+	}
 	s.refreshReady(j)
+}
+
+// unstart makes a job pending again of which nothing has run yet, since all that was granted of it was given back: its start_within goes
+// on (R30). Members below level 3 do not know this rule.
+func (s *State) unstart(j *Job) {
+	if j.Spec.StartWithin == 0 || j.State != task.JobRunning || j.Started == 0 || j.Cancelling || s.Members() < LevelCare || !j.untouched() {
+		return
+	}
+	j.Started, j.StartedLed = 0, 0
+	s.setJobState(j, task.JobPending, "nothing of it could start")
+	s.watch(j)
+}
+
+// untouched tells whether no attempt of a job has ever run, nor may run now.
+func (j *Job) untouched() bool {
+	for i := range j.Stages {
+		st := &j.Stages[i]
+		if st.Counts[task.ShardPending] != int32(st.shards.n) {
+			return false
+		}
+		for k := range st.shards.n {
+			if st.shards.at(k).touched() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// touched tells whether an attempt of the shard has ended otherwise than by being given back before its start.
+func (sh *Shard) touched() bool {
+	if sh.Fails > 0 || sh.Losses > 0 || sh.Defers > 0 {
+		return true
+	}
+	for _, r := range sh.History() {
+		if r.Outcome.End != task.EndUnmet {
+			return true
+		}
+	}
+	return false
 }
 
 // succeed ends a shard. outputs, if any, are all that it has from now on.
