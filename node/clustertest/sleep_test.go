@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,9 @@ func TestWorkMovesBeforeASleep(t *testing.T) {
 // The leader hands over before it sleeps, and the others need no election by time-out.
 func TestALeaderHandsOverBeforeItSleeps(t *testing.T) {
 	run(t, 3, func(c *cluster) {
+		c.until(time.Minute, "all are registered", func() bool {
+			return !slices.ContainsFunc(c.machines, func(m *machine) bool { n, _ := c.ledger(m.id); return !n.Online })
+		})
 		l := c.leader()
 		wake := l.fallAsleep()
 		if n := c.leader(); n == nil || n == l {
