@@ -144,16 +144,12 @@ func (m *machine) lookAtPeer(ctx context.Context, id task.NodeID) doctor.Peer {
 	if info, ok := m.wire.book.Peer(id); ok {
 		peer.Version = info.Version
 	}
-	var warm, ping transport.PingReply // the first may have to connect
+	var warm transport.PingReply // it may have to connect, which would count for the clock
 	if peer.Err = m.caller.Call(ctx, id, transport.MethodPing, &transport.PingRequest{}, &warm); peer.Err != nil {
 		peer.Down = errors.Is(peer.Err, syscall.ECONNREFUSED)
 		return peer
 	}
-	sent := m.clock.Awake()
-	if m.caller.Call(ctx, id, transport.MethodPing, &transport.PingRequest{}, &ping) == nil && ping.Wall > 0 {
-		half := (m.clock.Awake() - sent) / 2
-		peer.HasClock, peer.Ahead = true, time.UnixMilli(ping.Wall).Add(half).Sub(m.clock.Wall())
-	}
+	peer.Ahead, peer.HasClock = m.clockAhead(ctx, id)
 	var back transport.ProbeReply
 	if m.caller.Call(ctx, id, transport.MethodProbe, &transport.ProbeRequest{}, &back) == nil {
 		peer.Probed, peer.BackSent, peer.BackGot = true, back.Sent, back.Got

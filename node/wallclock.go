@@ -60,19 +60,26 @@ func (m *machine) clocksAhead(ctx context.Context) map[string]time.Duration {
 			continue
 		}
 		asked.Go(func() {
-			var ping transport.PingReply
-			sent := m.clock.Awake()
-			if m.caller.Call(ctx, id, transport.MethodPing, &transport.PingRequest{}, &ping) != nil || ping.Wall == 0 {
-				return
+			if ahead, ok := m.clockAhead(ctx, id); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				out[m.nameOf(id)] = ahead
 			}
-			there := time.UnixMilli(ping.Wall).Add((m.clock.Awake() - sent) / 2)
-			mu.Lock()
-			defer mu.Unlock()
-			out[m.nameOf(id)] = there.Sub(m.clock.Wall())
 		})
 	}
 	asked.Wait()
 	return out
+}
+
+// clockAhead asks a member for its clock, and takes half of the way there and back for how old the answer is.
+func (m *machine) clockAhead(ctx context.Context, id task.NodeID) (ahead time.Duration, ok bool) {
+	var ping transport.PingReply
+	sent := m.clock.Awake()
+	if m.caller.Call(ctx, id, transport.MethodPing, &transport.PingRequest{}, &ping) != nil || ping.Wall <= 0 {
+		return 0, false
+	}
+	half := (m.clock.Awake() - sent) / 2
+	return time.UnixMilli(ping.Wall).Add(half).Sub(m.clock.Wall()), true
 }
 
 // clockNote is what status says of this machine's wall clock, which shows now, and of the others', by how much they are ahead of it;

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -202,7 +203,7 @@ func (w *smallWorld) shape() []byte {
 			yes(a.MustRenew, a.acked, a.fenced, a.lapsed, a.killed, a.stop.told)
 		}
 		num(int64(len(m.processes)))
-		for _, t := range sortedTokens(m.processes) {
+		for _, t := range slices.Sorted(maps.Keys(m.processes)) {
 			num(int64(t), int64(m.processes[t].kill-m.processes[t].deadlines.Kill))
 		}
 		num(int64(len(m.ends)))
@@ -216,15 +217,6 @@ func (w *smallWorld) shape() []byte {
 		}
 	}
 	return b
-}
-
-func sortedTokens(ps map[task.Token]*smallProcess) []task.Token {
-	out := make([]task.Token, 0, len(ps))
-	for t := range ps {
-		out = append(out, t)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // TestEveryHistoryOfASmallWorld plays all histories of one lease and its successor, in which messages take any time: without a
