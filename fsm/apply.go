@@ -42,20 +42,32 @@ func (s *State) ApplyBatch(index uint64, b *Batch) ([]Result, []task.Event) {
 	return results, events
 }
 
-// likelyEvents is about how many events a batch makes.
+// likelyEvents is about how many events a batch makes: a little too many is cheaper than to copy them all once more.
 func (b *Batch) likelyEvents() int {
 	n := 8
 	for _, c := range b.Commands {
 		switch c := c.(type) {
 		case *SubmitJob:
-			n += 2
+			n += 2 // submitted, its first stage open
 		case *Grant:
-			n += len(c.Shards)/8 + 1
+			n += 2 + len(c.Shards)/8 // granted, and perhaps its job is running now
 		case *Report:
-			n += len(c.Reports) / 2
+			n += c.likelyEvents()
 		}
 	}
 	return min(n, 1<<13)
+}
+
+// likelyEvents: each job whose last shard it may be has an event of the attempt, of the stage and of the job; ends of one job's
+// shards that follow each other have one event for all.
+func (c *Report) likelyEvents() int {
+	n := len(c.Reports) / 8
+	for i := range c.Reports {
+		if i == 0 || c.Reports[i].Job != c.Reports[i-1].Job {
+			n += 3
+		}
+	}
+	return n
 }
 
 // emit adds an event of the batch.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -120,6 +119,9 @@ func (q *request) writeHeaders(a *API) error {
 // soon as a deadline makes a read that waits return at once.
 var soon = time.Unix(1, 0)
 
+// maxTrusted is how much room is made for a body because a client says that it will come.
+const maxTrusted = 256 << 10
+
 // readBody takes at most limit bytes, and for at most bodyWait: a client that sends one byte a minute would keep others out.
 func (a *API) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
@@ -129,7 +131,10 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]b
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(soon) })
 	defer stop()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, max(limit, 1)))
+	var into bytes.Buffer
+	into.Grow(int(min(max(r.ContentLength, 0), limit, maxTrusted)) + bytes.MinRead)
+	_, err := into.ReadFrom(http.MaxBytesReader(w, r.Body, max(limit, 1)))
+	body := into.Bytes()
 	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
 		return nil, &statusError{http.StatusRequestTimeout, task.NewProblem(task.ErrInvalid, fmt.Sprintf("the body did not come within %s", bodyWait), "")}
 	}
