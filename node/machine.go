@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"math/big"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,14 +189,12 @@ const jobIDChars = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // newJobID draws a job's id: "j" and six characters.
 func newJobID() task.JobID {
-	id := []byte("j000000")
-	for i := 1; i < len(id); i++ {
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(jobIDChars))))
-		if err != nil {
-			panic(err) // crypto/rand does not fail
-		}
-		id[i] = jobIDChars[n.Int64()]
+	id := make([]byte, 7)
+	_, _ = rand.Read(id) // never fails
+	for i, b := range id {
+		id[i] = jobIDChars[int(b)%len(jobIDChars)] // 32 of them: each as likely as the others
 	}
+	id[0] = 'j'
 	return task.JobID(id)
 }
 

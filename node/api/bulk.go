@@ -35,9 +35,9 @@ func readLines(q *request) error {
 	if n := bytes.Count(body, []byte("\n")) + 1; n > transport.MaxSubmitLines {
 		return task.NewProblem(task.ErrTooLarge, fmt.Sprintf("the body has %d jobs, at most %d are allowed", n, transport.MaxSubmitLines), "Send the rest in a request of its own.")
 	}
-	same := map[string]*submission{} // many jobs are the same but for their request
+	lines := lineReader{now: q.arrived, same: map[string]*submission{}}
 	for line := range bytes.SplitSeq(body, []byte("\n")) {
-		s := readLine(line, same, q.arrived)
+		s := lines.read(line)
 		if s.id == "" && s.problem == nil {
 			s.id = q.id + task.RequestID("."+strconv.Itoa(len(q.lines)))
 		}
@@ -49,9 +49,21 @@ func readLines(q *request) error {
 	return nil
 }
 
-// readLine makes a submission of one line.
-func readLine(line []byte, same map[string]*submission, now time.Time) *submission {
+// lineReader makes submissions of lines. Many jobs are the same but for their request.
+type lineReader struct {
+	now  time.Time
+	same map[string]*submission // by the text of their spec
+	tail []byte                 // how the last line ended which had its spec at its end, from the comma on
+	last *submission            // what became of that spec
+}
+
+func (r *lineReader) read(line []byte) *submission {
 	refused := func(err error) *submission { return &submission{problem: task.Explain(err)} }
+	if id, ok := r.readHead(line); ok {
+		s := *r.last
+		s.id = id
+		return &s
+	}
 	var l transport.SubmitLine
 	if err := decodeJSON(line, &l); err != nil {
 		return refused(err)
@@ -59,23 +71,35 @@ func readLine(line []byte, same map[string]*submission, now time.Time) *submissi
 	if len(l.Spec) == 0 {
 		return refused(invalid("there is no spec in this line", ""))
 	}
-	if known := same[string(l.Spec)]; known != nil {
-		s := *known
-		s.id = l.RequestID
-		return &s
+	known := r.same[string(l.Spec)]
+	if known == nil {
+		spec, err := decodeSpec(l.Spec)
+		if err != nil {
+			return refused(err)
+		}
+		if known, err = newSubmission(spec, r.now); err != nil {
+			return refused(err)
+		}
+		r.same[string(l.Spec)] = known
 	}
-	spec, err := decodeSpec(l.Spec)
-	if err != nil {
-		return refused(err)
+	if tail := ",\"spec\":" + string(l.Spec) + "}"; bytes.HasSuffix(line, []byte(tail)) {
+		r.tail, r.last = []byte(tail), known
 	}
-	s, err := newSubmission(spec, now)
-	if err != nil {
-		return refused(err)
+	s := *known
+	s.id = l.RequestID
+	return &s
+}
+
+// readHead reads a line that ends as the last one did, without reading the spec again: if what stands before the comma is an
+// object with a member once it is closed there, then the line is that object with this spec, since the last of two specs counts.
+func (r *lineReader) readHead(line []byte) (task.RequestID, bool) {
+	head, ok := bytes.CutSuffix(line, r.tail)
+	if !ok || r.last == nil {
+		return "", false
 	}
-	same[string(l.Spec)] = s
-	own := *s
-	own.id = l.RequestID
-	return &own
+	var l transport.SubmitLine
+	err := decodeJSON(append(head[:len(head):len(head)], '}'), &l)
+	return l.RequestID, err == nil && l.RequestID != ""
 }
 
 // submitLines answers a POST /v1/jobs of many jobs. All are proposed together, so that they share log entries. While the fate of

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -171,19 +170,47 @@ func BenchmarkManyJobs(b *testing.B) {
 			t := &testing.T{}
 			var lines []string
 			for i := range transport.MaxSubmitLines {
-				lines = append(lines, fmt.Sprintf(`{"spec":%s}`, specJSON(t, jobNamed(map[bool]int{true: i}[different]))))
+				lines = append(lines, specLine(t, fmt.Sprint("r", i), jobNamed(map[bool]int{true: i}[different])))
 			}
 			body := []byte(strings.Join(lines, "\n"))
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
 				q := &request{id: "q", body: body}
-				same := map[string]*submission{}
+				lines := lineReader{same: map[string]*submission{}}
 				for line := range bytes.SplitSeq(q.body, []byte("\n")) {
-					if s := readLine(line, same, time.Time{}); s.problem != nil {
+					if s := lines.read(line); s.problem != nil {
 						b.Fatal(s.problem)
 					}
 				}
 			}
 		})
+	}
+}
+
+// TestALineIsReadTheSameAfterAnother: what is known of the last line saves work and changes nothing.
+func TestALineIsReadTheSameAfterAnother(t *testing.T) {
+	spec, other := specJSON(t, jobNamed(1)), specJSON(t, jobNamed(2))
+	tail := `,"spec":` + spec + `}`
+	lines := []string{
+		`{"request_id":"a"` + tail, `{"request_id":"b"` + tail, ` { "request_id" : "c" ` + tail, `{"request_id":"d","spec":` + other + tail,
+		`{` + tail, `{ ` + tail, tail, `{"request_id":"e",` + tail, `{"request_id":null` + tail, `{"request_id":""` + tail, `{"request_id":"f","x":1` + tail,
+		`{"request_id":"g"} {"request_id":"h"` + tail, `{"x":"` + tail, `{"request_id":"i` + tail, `{"request_id":"j"}` + tail, `["k"` + tail, `{"request_id":7` + tail,
+		`{"request_id":"l","spec":` + other + `}`, `{"request_id":"m"` + tail + `}`, `{"request_id":"n"` + tail + ` `,
+	}
+	fresh := func() *lineReader { return &lineReader{same: map[string]*submission{}} }
+	said := func(s *submission) string {
+		if s.problem != nil {
+			return "refused: " + s.problem.Error()
+		}
+		return fmt.Sprintf("%s %s", s.id, s.data)
+	}
+	for _, line := range lines {
+		after := fresh()
+		if s := after.read([]byte(`{"request_id":"first"` + tail)); s.problem != nil || after.last == nil {
+			t.Fatalf("%+v", s.problem)
+		}
+		if got, want := said(after.read([]byte(line))), said(fresh().read([]byte(line))); got != want {
+			t.Errorf("%s\nis %s\nand alone %s", line, got, want)
+		}
 	}
 }

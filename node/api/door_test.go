@@ -155,6 +155,7 @@ func TestBodies(t *testing.T) {
 		{"POST", "/v1/jobs/hello/retry", `{"dead":"x"}`, "cannot be read"},
 		{"POST", "/v1/jobs/hello/retry", `{"ded":true}`, `unknown field "ded"`},
 		{"POST", "/v1/jobs/hello/retry", `{} {}`, "something follows"},
+		{"POST", "/v1/jobs/hello/retry", `{}}`, "something follows"},
 		{"POST", "/v1/jobs/hello/retry", `{"all":true,"dead":true}`, "exclude each other"},
 		{"POST", "/v1/jobs/hello/retry", `{"shards":[{"First":3,"Last":1}]}`, "not a range"},
 		{"POST", "/v1/nodes/nas/drain", `{"deadline_seconds":-1}`, "deadline_seconds"},

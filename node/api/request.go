@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -165,7 +166,7 @@ func decodeJSON(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
-	if err == nil && d.More() {
+	if _, more := d.Token(); err == nil && more != io.EOF {
 		err = errors.New("something follows the JSON value")
 	}
 	if err != nil {

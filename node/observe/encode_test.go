@@ -15,6 +15,7 @@ import (
 func TestLinesAreWhatEncodingJSONMakes(t *testing.T) {
 	texts := []string{"plain", `"quoted" \back`, "<b>&amp;</b>", "ün\u2028ï\x00\x1b[31m", "bad \xff utf-8"}
 	var all task.Event
+	var times stamp
 	check := func(e task.Event) {
 		t.Helper()
 		e.Wall = 0
@@ -22,14 +23,18 @@ func TestLinesAreWhatEncodingJSONMakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := appendLine(nil, &e); !bytes.Equal(got, append(want, '\n')) {
+		if got := times.appendLine(nil, &e); !bytes.Equal(got, append(want, '\n')) {
 			t.Errorf("line is\n%s, want\n%s", got, want)
 		}
 		e.Wall = 1_700_000_000_123
 		var back map[string]any
-		line := appendLine(nil, &e)
+		line := times.appendLine(nil, &e)
 		if err := json.Unmarshal(line, &back); err != nil || back["wall"] != 1_700_000_000_123.0 || back["time"] != "2023-11-14T22:13:20.123Z" {
 			t.Errorf("line is %s: %v", line, err)
+		}
+		e.Wall++
+		if line := times.appendLine(nil, &e); !bytes.HasSuffix(line, []byte(`"time":"2023-11-14T22:13:20.124Z"}`+"\n")) {
+			t.Errorf("a millisecond later the line is %s", line)
 		}
 		if at, ok := parsePosition(bytes.TrimSuffix(line, []byte("\n"))); !ok || at != At(&e) {
 			t.Errorf("position of %s is %s, %v", line, at, ok)

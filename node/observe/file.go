@@ -26,8 +26,9 @@ type file struct {
 	named  bool         // names changed since the last sync
 	born   time.Time    // when the current file was begun, this machine's wall clock
 	buf    []byte       // whole lines
-	bufTop uint64       // index of the first event in buf
-	index  uint64       // of the event added last
+	stamp  stamp
+	bufTop uint64 // index of the first event in buf
+	index  uint64 // of the event added last
 
 	wrote   time.Duration // Awake() of the last write tried
 	refused error         // by the disk, at the last try
@@ -68,7 +69,7 @@ func (f *file) add(e *task.Event) {
 	if len(f.buf) == 0 {
 		f.bufTop = e.Index
 	}
-	f.buf = appendLine(f.buf, e)
+	f.buf = f.stamp.appendLine(f.buf, e)
 }
 
 func (f *file) lose(e *task.Event) {
@@ -114,7 +115,7 @@ func (f *file) tellLost() {
 	l := f.lost
 	f.lost = lost{}
 	f.bufTop = l.last.Index
-	f.buf = appendLine(f.buf, &task.Event{Index: l.last.Index, N: l.last.N, Wall: l.wall, Kind: EventGap,
+	f.buf = f.stamp.appendLine(f.buf, &task.Event{Index: l.last.Index, N: l.last.N, Wall: l.wall, Kind: EventGap,
 		Reason: fmt.Sprintf("%d events from %s to %s could not be written: see the audit logs of other members", l.n, l.first, l.last)})
 }
 
