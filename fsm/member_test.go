@@ -26,10 +26,11 @@ func TestAJoinTokenAdmitsNobodyInAnothersName(t *testing.T) {
 	if r := l.ok(0, join)[0]; !r.Existed {
 		t.Fatal("a repeat was refused after another token was made")
 	}
+	l.ok(0, &CreateToken{ID: "t4", Hash: []byte("login"), TTL: task.Hour, Uses: 1, Role: RoleAdmin}) // for a person, not a machine
 	for _, c := range []struct {
 		hash string
 		node task.NodeID
-	}{{"h1", "a"}, {"h2", "a"}, {"h2", "b"}, {"h1", "c"}, {"h3", "d"}} {
+	}{{"h1", "a"}, {"h2", "a"}, {"h2", "b"}, {"h1", "c"}, {"h3", "d"}, {"login", "d"}} {
 		if r, ev := l.do(0, &AdmitNode{TokenHash: []byte(c.hash), Node: c.node}); r[0].Err == nil || len(ev) != 0 {
 			t.Errorf("%+v was accepted: %+v", c, r[0])
 		}

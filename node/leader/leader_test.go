@@ -204,16 +204,24 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 	})
 }
 
-func TestAnUncommittedRenewalIsNotAnswered(t *testing.T) {
+// TestWhatIsNotCommittedIsNotAcknowledged: a task goes on from what it was told is kept.
+func TestWhatIsNotCommittedIsNotAcknowledged(t *testing.T) {
 	lead(t, func(o *office) {
-		o.submit(1)
-		tok := o.poll(4).Assignments[0].Token
+		id := o.submit(1)
+		tok, ref := o.poll(4).Assignments[0].Token, task.ShardRef{Job: id}
 		o.log.mu.Lock()
 		o.log.broken = true
 		o.log.mu.Unlock()
-		err := o.try("b", transport.MethodRenew, &transport.RenewRequest{Incarnation: 1, Tokens: []task.Token{tok}}, &transport.RenewReply{})
-		if !errors.Is(err, task.ErrNoLeader) {
-			t.Fatalf("renewed without a commit: %v", err)
+		for m, ask := range map[transport.Method]struct{ q, r any }{
+			transport.MethodRenew:      {&transport.RenewRequest{Incarnation: 1, Tokens: []task.Token{tok}}, &transport.RenewReply{}},
+			transport.MethodReport:     {&transport.ReportRequest{Incarnation: 1, Reports: transport.Reports{{Job: id, Token: tok}}}, &transport.ReportReply{}},
+			transport.MethodCheckpoint: {&transport.CheckpointRequest{Ref: ref, Token: tok, Seq: 1, Data: []byte("1")}, &transport.Ack{}},
+			transport.MethodOutput:     {&transport.OutputRequest{Ref: ref, Token: tok, Output: task.KV{Name: "n", Value: "v"}}, &transport.Ack{}},
+			transport.MethodStatePut:   {&transport.StatePutRequest{Ref: ref, Token: tok, Key: "k", Value: []byte("v")}, &transport.StateValue{}},
+		} {
+			if err := o.try("b", m, ask.q, ask.r); !errors.Is(err, task.ErrNoLeader) {
+				t.Errorf("%s was answered without a commit: %v", m, err)
+			}
 		}
 	})
 }
