@@ -153,22 +153,6 @@ func (b *book) admit(as []task.Assignment, sent, now task.Boot, known func(task.
 	return taken, left, declined
 }
 
-// takeQueued gives free slots to the attempts that wait longest.
-func (b *book) takeQueued() (out []*attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		return nil
-	}
-	for room := b.room(); len(b.queue) > 0 && room > 0; room-- {
-		a := b.queue[0]
-		b.queue = b.queue[1:]
-		b.setPhase(a, phasePreparing)
-		out = append(out, a)
-	}
-	return out
-}
-
 // remove drops an attempt that has ended or will never start. Callers hold mu.
 func (b *book) remove(a *attempt) {
 	if a.gone {

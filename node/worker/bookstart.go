@@ -102,3 +102,19 @@ func (b *book) started(a *attempt, now task.Boot) (task.Deadlines, []order) {
 	}
 	return a.deadlines, []order{{a.Execution(), a.Token, a.stop.reason, max(task.MillisOf(a.stop.kill.Sub(now)), 0)}}
 }
+
+// takeQueued gives free slots to the attempts that wait longest.
+func (b *book) takeQueued() (out []*attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return nil
+	}
+	for room := b.room(); len(b.queue) > 0 && room > 0; room-- {
+		a := b.queue[0]
+		b.queue = b.queue[1:]
+		b.setPhase(a, phasePreparing)
+		out = append(out, a)
+	}
+	return out
+}
