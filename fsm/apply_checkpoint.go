@@ -83,8 +83,8 @@ func checkOutput(kv task.KV) *task.Problem {
 }
 
 func checkOutputs(kvs []task.KV) *task.Problem {
-	if !fits(kvs, maxOutputs, task.MaxShardOutputBytes) {
-		return task.NewProblem(task.ErrTooLarge, "a shard has at most "+itoa(maxOutputs)+" outputs with "+itoa(task.MaxShardOutputBytes)+" bytes together", "")
+	if !fits(kvs, task.MaxOutputs, task.MaxShardOutputBytes) {
+		return task.NewProblem(task.ErrTooLarge, "a shard has at most "+itoa(task.MaxOutputs)+" outputs with "+itoa(task.MaxShardOutputBytes)+" bytes together", "")
 	}
 	return nil
 }

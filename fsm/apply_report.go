@@ -42,10 +42,24 @@ func (s *State) report(from task.NodeID, r *task.Report) *task.Problem {
 		if p := checkOutputs(outputs); p != nil {
 			return p
 		}
+		if p := s.full(heavier(sh, outputs)); p != nil && s.Members() >= LevelCare { // those below do not know this rule
+			return p
+		}
 	}
 	s.released.add(s, j, ref, sh, o.String())
 	s.endAttempt(j, ref.Stage, ref.Shard, sh, o, outputs)
 	return nil
+}
+
+// heavier is how many bytes more a shard holds once it has succeeded with outputs.
+func heavier(sh *Shard, outputs []task.KV) int64 {
+	x := Extra{Outputs: outputs}
+	more := x.weight()
+	if old := sh.Extra; old != nil {
+		x.Outputs = old.Outputs
+		more -= x.weight() + int64(len(old.Checkpoint.Data))
+	}
+	return more
 }
 
 // clusterEnds are the ends that no node reports: they tell an attempt that was taken from its node from one that it ended.

@@ -30,7 +30,7 @@ func (c *RetryJob) apply(s *State) Result {
 	if c.All && !j.State.Final() {
 		return refuse(task.ErrConflict, "Cancel it first, or retry its failed shards alone.", "job %s still runs", j.ID)
 	}
-	chosen, n := c.choose(j)
+	chosen, n := c.choose(j, s.Members())
 	if n == 0 {
 		hint := ""
 		if j.State.Final() {
@@ -60,19 +60,29 @@ func (c *RetryJob) apply(s *State) Result {
 	for i := range j.Stages {
 		c.reset(s, j, i, again[i], chosen[i])
 	}
+	if s.Members() >= LevelCare { // those below do not know this rule
+		for i := range j.Stages {
+			if again[i] != againNot {
+				s.failGone(j, i) // what was put back into an open stage; one that opens anew sees to it itself
+				s.stageProgress(j, i)
+			}
+		}
+	}
 	s.openStages(j)
 	return Result{Job: j.ID}
 }
 
-// choose gives, per stage, the shards to run again.
-func (c *RetryJob) choose(j *Job) ([][]int, int) {
+// choose gives, per stage, the shards to run again. level is that of all members: those below LevelCare know nothing of a stage that
+// was cancelled before it got its shards.
+func (c *RetryJob) choose(j *Job, level int) ([][]int, int) {
 	chosen, n := make([][]int, len(j.Stages)), 0
 	for i := range j.Stages {
 		if c.Stage != "" && j.Spec.Stages[i].Name != c.Stage {
 			continue
 		}
 		st := &j.Stages[i]
-		if st.State == task.StageFailed && st.shards.n == 0 { // it got no shards when it opened
+		cancelled := st.State == task.StageCancelled && level >= LevelCare
+		if (st.State == task.StageFailed || cancelled) && st.shards.n == 0 { // it got no shards when it opened, or never opened
 			chosen[i] = []int{noShard}
 			n++
 		}

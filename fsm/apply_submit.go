@@ -162,19 +162,26 @@ func (s *State) Collectable(j *Job) bool {
 
 // unwanted is Collectable without the retention.
 func (s *State) unwanted(j *Job) bool {
-	if !j.State.Final() || s.Led-j.SubmittedLed < requestWindow {
+	if !j.State.Final() || s.young(j) {
 		return false
 	}
 	return j.Spec.IdempotencyKey == "" || j.Schedule != "" || s.Led-j.SubmittedLed >= j.Spec.IdempotencyWindow
 }
 
-// surplus is the sequence number up to which finished jobs are more than may be kept, -1 if there are not so many.
+// young tells whether a repeat of a job's submit is still to be expected. Jobs that came later are younger.
+func (s *State) young(j *Job) bool { return s.Led-j.SubmittedLed < requestWindow }
+
+// surplus is the sequence number up to which finished jobs are more than may be kept, -1 if there are not so many. Young ones are not looked
+// at: they are kept in any case.
 func (s *State) surplus() int {
 	n, last := len(s.jobAt)-s.live-task.MaxFinishedJobs, -1
 	if n <= 0 {
 		return -1
 	}
 	s.Jobs(func(j *Job) bool {
+		if s.young(j) { // and so are all after it
+			return false
+		}
 		if j.State.Final() {
 			last = j.Seq
 			n--
@@ -189,6 +196,9 @@ func (s *State) surplus() int {
 func (s *State) CollectableJobs(n int) (ids []task.JobID) {
 	surplus := s.surplus()
 	s.Jobs(func(j *Job) bool {
+		if s.young(j) {
+			return false
+		}
 		if s.Collectable(j) || j.Seq <= surplus && s.unwanted(j) {
 			ids = append(ids, j.ID)
 		}

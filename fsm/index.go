@@ -14,6 +14,7 @@ func (s *State) index() {
 		s.specs = map[string]*Spec{}
 	}
 	s.leases, s.held, s.waits, s.due = map[task.Token]*Lease{}, nil, nil, 0
+	s.waitsMost, s.expiriesMost = roomFor(0), roomFor(0)
 	s.expiries, s.runs, s.keyAt, s.keyEnds = nil, map[string][]int{}, map[string]int{}, nil
 	for _, q := range s.queues {
 		q.Active, q.ready, q.users = 0, readyQueue{}, 0

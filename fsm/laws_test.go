@@ -11,7 +11,7 @@ import (
 // clock, same index, so that whatever differs afterwards is the command's doing.
 func probes(t *testing.T, f func(w *world, c Command, apply func() (Result, []task.Event))) {
 	for seed := range int64(10) {
-		w := &world{chooser: seeded(seed), s: New()}
+		w := &world{chooser: seeded(seed), s: New(), level: int(seed) % (Level + 1)}
 		for i := range 300 {
 			b := w.batch()
 			results, _ := w.s.ApplyBatch(uint64(i), b)
@@ -110,7 +110,7 @@ func TestARepeatedCommandIsHarmless(t *testing.T) {
 
 func TestTwinsAgreeFromEverySnapshotOn(t *testing.T) {
 	for seed := range int64(4) {
-		w := &world{chooser: seeded(100 + seed), s: New()}
+		w := &world{chooser: seeded(100 + seed), s: New(), level: Level * int(seed%2)}
 		var twins []*State // twins[i] was read from a snapshot before entry i+1
 		for i := uint64(1); i <= 50; i++ {
 			twins = append(twins, reread(t, w.s))

@@ -3,7 +3,8 @@ package fsm
 // Level is the highest cluster level that this package applies (R47).
 const Level = 3
 
-// LevelCare is the level from which on crashes and presence are counted, see Care.
+// LevelCare is the level from which on crashes and presence are counted, see Care. Rules of Apply that came with it or later hold
+// from it on as well.
 const LevelCare = 3
 
 // LevelOf is the cluster level that a command needs of every member: a replica of a lower level would stop at it, or read it in

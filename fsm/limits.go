@@ -12,7 +12,6 @@ import (
 const (
 	maxIDLength   = 128 // ids of jobs, nodes, requests and join tokens
 	maxKeyLength  = 256 // names of outputs and shared keys, idempotency keys
-	maxOutputs    = 1000
 	maxStateKeys  = 10_000
 	maxLabels     = 256 // of a node
 	maxLabelBytes = 16 << 10

@@ -101,7 +101,7 @@ func TestOutputsAreBoundedHoweverTheyCome(t *testing.T) {
 	}{
 		"one too large":  {[]task.KV{{Name: "a", Value: big + "v"}}, "too_large"},
 		"no name":        {[]task.KV{{Value: "v"}}, "too_large"},
-		"too many":       {many(maxOutputs+1, ""), "too_large"},
+		"too many":       {many(task.MaxOutputs+1, ""), "too_large"},
 		"too many bytes": {many(17, big), "too_large"},
 		"just enough":    {many(15, big), ""},
 	} {
@@ -187,6 +187,29 @@ func TestWhatTheReplicasCannotHoldIsRefused(t *testing.T) {
 	}
 	if err := l.s.Check(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReportedOutputsAreNoWayAround: a million shards with a few KiB each would be more than a replica holds.
+func TestReportedOutputsAreNoWayAround(t *testing.T) {
+	for level, want := range map[int]string{Level: "too_large", Level - 1: ""} { // those below do not know the rule
+		a := node("a", 1)
+		a.Info.Level = level
+		l := newLedger(t)
+		l.ok(0, a, submit("j1", stage("main", 2)))
+		c := exit("j1", 0, 0, l.one("j1", 0, 0), 0)
+		c.Reports[0].Outputs = []task.KV{{Name: "a", Value: "b"}}
+		plain := exit("j1", 0, 1, l.one("j1", 0, 1), 0)
+		more := int64(maxWeight) - l.s.weight
+		l.s.weight += more
+		r, _ := l.s.ApplyBatch(9, &Batch{Commands: []Command{c, plain}})
+		l.s.weight -= more
+		if got := r[0].Codes[0]; got != want || r[1].Codes[0] != "" {
+			t.Errorf("level %d: %q, and %q without outputs", level, got, r[1].Codes[0])
+		}
+		if err := l.s.Check(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

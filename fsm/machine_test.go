@@ -29,7 +29,12 @@ type machine struct {
 }
 
 func newMachine(t interface{ Fatalf(string, ...any) }, c chooser) *machine {
-	return &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel(), audit: newAudit()}
+	m := &machine{world: &world{chooser: c, s: New()}, t: t, twin: New(), model: newModel(), audit: newAudit()}
+	if !m.one(4) { // else its machines are of an older level, and some rules do not hold
+		m.level = Level
+	}
+	m.model.level = m.level
+	return m
 }
 
 // step applies one entry everywhere.

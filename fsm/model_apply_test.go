@@ -304,7 +304,9 @@ func (m *model) retry(c *RetryJob) bool {
 	any := false
 	for i := range j.stages {
 		some[i] = map[int]bool{}
-		if j.stages[i].none == "bad" && (c.Stage == "" || c.Stage == j.spec.Stages[i].Name) {
+		st := &j.stages[i]
+		never := m.level >= LevelCare && st.cancelled && len(st.shards) == 0 // it was cancelled before it opened
+		if (st.none == "bad" || never) && (c.Stage == "" || c.Stage == j.spec.Stages[i].Name) {
 			some[i][noShard], any = true, true
 		}
 		for k, sh := range j.stages[i].shards {
@@ -333,7 +335,7 @@ func (m *model) retry(c *RetryJob) bool {
 	}
 	j.acts[c.RequestID], j.cancelling, j.expired = true, false, false
 	if j.final {
-		j.begun, j.started = true, m.led
+		j.begun, j.started, j.final = true, m.led, false // it may end anew at once
 	}
 	for i := range j.stages {
 		st, id := &j.stages[i], c.Job
@@ -369,6 +371,9 @@ func (m *model) retry(c *RetryJob) bool {
 			sh.state, sh.due, sh.fails, sh.losses, sh.defers = "pending", 0, 0, 0, 0
 		}
 	}
+	if m.level >= LevelCare {
+		m.failGone(c.Job)
+	}
 	m.progress(c.Job)
 	return true
 }
@@ -393,7 +398,7 @@ func (m *model) grant(c *Grant) (bool, string) {
 			continue
 		}
 		if !j.begun {
-			j.begun, j.started = true, m.led
+			j.begun, j.granted, j.started = true, true, m.led
 		}
 		m.n++
 		tokens[i] = task.Token(m.gen<<task.GenerationBits + m.n)
@@ -436,6 +441,9 @@ func (m *model) report(c *Report) (bool, string) {
 			codes[i] = "invalid"
 		case sh != nil && sh.leased() && sh.token == r.Token && sh.node == c.Node:
 			m.end(ref, sh, r.Outcome)
+			if r.Outcome.End == task.EndUnmet {
+				m.unstart(m.jobs[r.Job])
+			}
 			sh.reported[r.Token] = c.Node
 			for _, kv := range r.Outputs {
 				if sh.state == "done" {

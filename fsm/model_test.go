@@ -12,6 +12,7 @@ import (
 // model is what the laws say in plain words: maps, no pages, no sets, no heaps, and the state of stages and jobs worked out
 // anew each time from what their shards are. It was written from the requirements, not from Apply, and must stay far simpler.
 type model struct {
+	level     int // of all machines
 	clock     task.Instant
 	led       task.Millis
 	cluster   bool
@@ -69,6 +70,7 @@ type mJob struct {
 	submitted, ended  task.Millis
 	started           task.Millis // what the deadline counts from
 	begun             bool        // something of it ran, or it was retried
+	granted           bool        // something of it was granted since it last waited for its start
 	expired, paused   bool
 	priority          int
 	queue, schedule   string
@@ -110,6 +112,7 @@ type mShard struct {
 	cursor                       *int64
 	wanted                       bool
 	skipped                      task.JobID
+	ran                          bool       // an attempt has ended otherwise than by being given back
 	unmet                        task.Token // of the last recorded attempt, if that was given back
 }
 
@@ -237,6 +240,7 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 	j := m.jobs[ref.Job]
 	p := j.spec.Stages[ref.Stage].Retry
 	sh.due, sh.puts = 0, nil
+	sh.ran = sh.ran || o.End != task.EndUnmet
 	sh.cursor, sh.wanted = nil, false
 	if o.End == task.EndExited && o.ExitCode == 0 {
 		sh.state, sh.data = "done", ""
@@ -289,6 +293,21 @@ func (m *model) end(ref task.ShardRef, sh *mShard, o task.Outcome) {
 	if sh.state == "dead" {
 		j.failFast(ref.Stage)
 	}
+}
+
+// unstart makes a job wait for its start again if all that was granted of it was given back.
+func (m *model) unstart(j *mJob) {
+	if m.level < LevelCare || j.spec.StartWithin == 0 || !j.begun || !j.granted || j.cancelling {
+		return
+	}
+	for i := range j.stages {
+		for _, sh := range j.stages[i].shards {
+			if sh.state != "pending" || sh.ran {
+				return
+			}
+		}
+	}
+	j.begun, j.granted, j.started = false, false, 0
 }
 
 // settle notes which jobs have come to an end.

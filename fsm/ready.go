@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"container/heap"
+	"slices"
 
 	"lanjobs/task"
 )
@@ -51,7 +52,16 @@ func (s *State) dropStaleWaits() {
 	for len(s.waits) > 0 && !s.waiting(s.waits[0]) {
 		heap.Pop(&s.waits)
 	}
+	if len(s.waits) > s.waitsMost {
+		s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return !s.waiting(w) })
+		heap.Init(&s.waits)
+		s.waitsMost = roomFor(len(s.waits))
+	}
 }
+
+// roomFor is how long a heap may grow that has n entries which hold, before those that do not are looked for: seldom enough that it costs
+// next to nothing, often enough that they are never many more.
+func roomFor(n int) int { return 2*n + 1000 }
 
 // refreshReady puts a job among those of its queue that have something to grant, or takes it out.
 func (s *State) refreshReady(j *Job) {

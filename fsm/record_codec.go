@@ -41,7 +41,7 @@ func encInfo(e *enc, n task.NodeInfo) {
 		list(e, n.Labels, encKV)
 		list(e, n.Shells, (*enc).str)
 		// What came later is written only if it is there; a reader that does not know it skips it.
-		more := n.Laptop || n.Host != "" || len(n.MACs) > 0 || len(n.Refuses) > 0 || n.Reserve != 0 || n.RunAs != "" || n.Inhibit != ""
+		more := NewerInfo(&n)
 		if n.Limits != "" || more {
 			e.str(n.Limits)
 		}
@@ -57,6 +57,21 @@ func encInfo(e *enc, n task.NodeInfo) {
 			e.str(n.Inhibit)
 		}
 	})
+}
+
+// NewerInfo tells whether a node says something of itself that replicas below LevelCare do not keep.
+func NewerInfo(n *task.NodeInfo) bool {
+	return n.Laptop || n.Host != "" || len(n.MACs) > 0 || len(n.Refuses) > 0 || n.Reserve != 0 || n.RunAs != "" || n.Inhibit != ""
+}
+
+// InfoOf is what replicas of a level keep of what a node says of itself: those below LevelCare skip the rest, so that it must not be told
+// them while there are any.
+func InfoOf(n task.NodeInfo, level int) task.NodeInfo {
+	if level >= LevelCare {
+		return n
+	}
+	return task.NodeInfo{ID: n.ID, Name: n.Name, OS: n.OS, Arch: n.Arch, CPUs: n.CPUs, MemoryMB: n.MemoryMB, Version: n.Version, Level: n.Level,
+		Slots: n.Slots, Voter: n.Voter, Labels: n.Labels, Shells: n.Shells, Limits: n.Limits}
 }
 
 func decInfo(d *dec) (n task.NodeInfo) {

@@ -48,6 +48,8 @@ type State struct {
 	shards   int              // of all jobs
 	weight   int64            // bytes of specs, of all jobs' records and of shard keys
 
+	waitsMost, expiriesMost int // beyond these lengths waits and expiries are rid of what no longer holds
+
 	out      []task.Event // of the batch being applied
 	likely   int          // about how many there will be
 	released releaseGroup // not yet in out

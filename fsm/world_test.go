@@ -17,6 +17,7 @@ func seeded(seed int64) chooser { return rand.New(rand.NewSource(seed)) }
 // at the state for what exists and remembers what was, so that stale tokens and late repeats come up.
 type world struct {
 	chooser
+	level  int // of its machines
 	s      *State
 	grants []granted
 	jobs   int
@@ -144,7 +145,7 @@ func (w *world) register() Command {
 	if w.one(3) {
 		inc++
 	}
-	return &RegisterNode{Info: task.NodeInfo{ID: id, Name: string(id), Slots: 1 + w.Intn(4), Labels: []task.KV{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}},
+	return &RegisterNode{Info: task.NodeInfo{ID: id, Name: string(id), Level: w.level, Slots: 1 + w.Intn(4), Labels: []task.KV{{Name: "b", Value: "2"}, {Name: "a", Value: "1"}}},
 		Incarnation: inc, Held: w.tokens(id), Load: task.Load{CPU: 0.5}}
 }
 

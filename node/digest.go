@@ -35,7 +35,8 @@ type digests struct {
 	digest string // the last that was taken
 }
 
-// want asks for the state after the first command at or behind an entry. Commands have the same places in every log.
+// want asks for the state after the first command at or behind an entry. Commands have the same places in every log. 0 is none: nobody
+// waits for it any more, and what is frozen costs memory.
 func (d *digests) want(index uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,6 +87,7 @@ func (c *Core) digestSoon(ctx context.Context) (digest string, index uint64) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			c.ledger.digests.want(0)
 			return "", 0
 		}
 	}
@@ -103,6 +105,7 @@ func (c *Core) serveDigest(ctx context.Context, _ task.NodeID, q *transport.Dige
 	var applied uint64
 	c.ledger.Read(func(s *fsm.State) { applied = s.Index })
 	if applied >= q.Index {
+		c.ledger.digests.want(0)
 		return &transport.DigestReply{}, nil // too late for this one
 	}
 	ctx, cancel := transport.WithTimeout(ctx, c.parts.Clock, digestTimeout)

@@ -82,3 +82,24 @@ func TestAStateThatDiffersIsAnAlarm(t *testing.T) {
 		}
 	})
 }
+
+// TestADigestThatNobodyTakesHoldsNoState: a frozen state that stays would be all that the cluster ever had, beside what it has.
+func TestADigestThatNobodyTakesHoldsNoState(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	c := &Core{parts: Parts{Self: "a", Clock: memnet.NewClock(), Log: log}, ledger: newLedger(log, memnet.NewClock(), func([]task.Event) {}, func() error { return nil }, func(uint64) {})}
+	entry := func(index uint64) {
+		c.ledger.Apply(&raft.Log{Index: index, Type: raft.LogCommand, Data: (&fsm.Batch{Elapsed: 1}).Encode()})
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, ask := range []func(){
+		func() { c.ledger.digests.want(2); c.digestSoon(over) },
+		func() { _, _ = c.serveDigest(t.Context(), "b", &transport.DigestRequest{Index: 1}) }, // too late
+	} {
+		ask()
+		entry(uint64(2 + i))
+		if c.ledger.digests.frozen != nil {
+			t.Errorf("case %d: a state is frozen for nobody", i)
+		}
+	}
+}

@@ -19,6 +19,7 @@ const (
 	MaxCheckpointBytes  = 256 << 10
 	MaxOutputBytes      = 4 << 10
 	MaxShardOutputBytes = 64 << 10
+	MaxOutputs          = 1000 // of a shard
 	MaxStateValueBytes  = 64 << 10
 	MaxJobStateBytes    = 1 << 20
 	MaxTailBytes        = 4 << 10  // of a failed attempt, kept in its record

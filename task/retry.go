@@ -26,6 +26,10 @@ func DefaultRetry() RetryPolicy {
 // TempFail is the exit code "not now": back off, release, does not count as an attempt, at most MaxDefers times.
 const TempFail = 75
 
+// DataError is the exit code that a success counts as whose outputs cannot be taken (sysexits EX_DATAERR): running it again would not
+// help.
+const DataError = 65
+
 // Wait is how long to wait after the n-th failure (n from 1): initial × factor^(n-1), at most max, ± jitter drawn from seed,
 // a value that every replica has (the token), so that Apply stays deterministic.
 func (p RetryPolicy) Wait(n int, seed uint64) Millis {

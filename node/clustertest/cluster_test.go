@@ -141,7 +141,7 @@ func (m *machine) start(found bool) {
 	parts := node.Parts{
 		Self: m.id, Incarnation: m.inc, Clock: m.clock, Log: m.c.logger.With("node", m.id),
 		Info: func() task.NodeInfo {
-			return task.NodeInfo{ID: m.id, Name: string(m.id), Slots: 2, CPUs: 2, OS: "linux", Arch: "amd64", Voter: true, Level: fsm.Level}
+			return task.NodeInfo{ID: m.id, Name: string(m.id), Slots: 2, CPUs: 2, OS: "linux", Arch: "amd64", Voter: true, Level: fsm.Level, Host: string(m.id)}
 		},
 		Caller: m.c.net.Caller(m.id), Members: m.c.ids, NewJobID: newJobID(),
 		OpenRaft: func(f raft.FSM) (*raft.Raft, func() error, error) { return m.openRaft(f, found) },

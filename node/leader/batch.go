@@ -124,7 +124,11 @@ func (t *term) decide(b *batch, entry *fsm.Batch) (must bool) {
 		}
 		if awake-t.lastCollect >= collectEvery {
 			t.lastCollect = awake
-			decisions = append(decisions, plan.Collect(v)...)
+			collected, more := plan.Collect(v)
+			if more {
+				t.lastCollect += collectAgain - collectEvery
+			}
+			decisions = append(decisions, collected...)
 		}
 		entry.Commands = append(entry.Commands, decisions...)
 		b.polls = t.reserve(v, decisions, polls)
@@ -144,11 +148,13 @@ func coming(s *fsm.State, commands []fsm.Command, polls map[task.NodeID]*poll) (
 	for _, p := range polls {
 		room += p.want
 	}
+	ids := map[task.JobID]bool{} // of two that drew one id only the first is stored
 	for _, c := range commands {
 		if len(jobs) >= room {
 			break
 		}
-		if submit, ok := c.(*fsm.SubmitJob); ok {
+		if submit, ok := c.(*fsm.SubmitJob); ok && !ids[submit.Job] {
+			ids[submit.Job] = true
 			if j := s.Preview(submit); j != nil {
 				jobs = append(jobs, j)
 			}

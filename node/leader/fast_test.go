@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,48 @@ func TestARecoveredHistoryBeginsWithItsGeneration(t *testing.T) {
 		}
 		if again := newTerm(cfg, 10).first(); len(again) != 1 {
 			t.Errorf("in the next term again: %+v", again)
+		}
+	})
+}
+
+// TestWhatAnOlderMemberDoesNotKeepIsLeftOutUntilAllDo: else its replica has another state than the others (I10), and places a broadcast
+// otherwise, also after its upgrade, since its snapshots lack what it did not know.
+func TestWhatAnOlderMemberDoesNotKeepIsLeftOutUntilAllDo(t *testing.T) {
+	lead(t, func(o *office) {
+		old := task.NodeInfo{ID: "old", Name: "nas", Slots: 1, Level: fsm.LevelCare - 1}
+		o.call("old", transport.MethodRegister, &transport.RegisterRequest{Info: old, Incarnation: 1}, &transport.RegisterReply{})
+		full := task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level, Limits: "cgroup", Host: "h", Laptop: true, MACs: []string{"m"}, Refuses: []string{"gpu"}, Reserve: 5, RunAs: "tasks", Inhibit: "always"}
+		register := func(info task.NodeInfo, incarnation uint64) {
+			t.Helper()
+			o.call(info.ID, transport.MethodRegister, &transport.RegisterRequest{Info: info, Incarnation: incarnation}, &transport.RegisterReply{})
+		}
+		known := func() (info task.NodeInfo) {
+			o.log.Read(func(s *fsm.State) { info = s.Node("b").Info })
+			return info
+		}
+		register(full, 2)
+		if got, want := known(), (task.NodeInfo{ID: "b", Name: "b", Slots: 4, Level: fsm.Level, Limits: "cgroup"}); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		if o.pollAs(2, 1).Unregistered {
+			t.Fatal("to be told again while a member is as old")
+		}
+		old.Level = fsm.Level
+		register(old, 2)
+		if !o.pollAs(2, 1).Unregistered {
+			t.Fatal("nobody asks for what was left out")
+		}
+		register(full, 2)
+		if got := known(); !reflect.DeepEqual(got, full) {
+			t.Fatalf("%+v, want %+v", got, full)
+		}
+		if o.pollAs(2, 1).Unregistered {
+			t.Fatal("asked again and again")
+		}
+		plain := task.NodeInfo{ID: "old", Name: "nas", Slots: 1, Level: fsm.Level} // it has nothing more to say
+		register(plain, 2)
+		if r := (&transport.PollReply{}); o.try("old", transport.MethodPoll, &transport.PollRequest{Incarnation: 2, Hold: task.Second}, r) != nil || r.Unregistered {
+			t.Fatal("asked for what there is not")
 		}
 	})
 }

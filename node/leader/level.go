@@ -20,6 +20,27 @@ func (t *term) tooOld(info *task.NodeInfo) (err error) {
 	return err
 }
 
+// fitInfo leaves out of what a node says of itself what a member of a lower level would not keep: the replicas would part. It tells whether
+// nothing had to be.
+func (t *term) fitInfo(info *task.NodeInfo) (whole bool) {
+	t.cfg.Log.Read(func(s *fsm.State) {
+		level := s.Members()
+		whole = level >= fsm.LevelCare
+		*info = fsm.InfoOf(*info, level)
+	})
+	return whole
+}
+
+// owesInfo tells whether a node is to register once more, since an upgrade is complete and what it said of itself before was perhaps left out.
+// Who has nothing more to say is asked once in a term.
+func (t *term) owesInfo(id task.NodeID) (owes bool) {
+	t.cfg.Log.Read(func(s *fsm.State) {
+		n := s.Node(id)
+		owes = n != nil && n.Info.Level >= fsm.LevelCare && !fsm.NewerInfo(&n.Info) && s.Members() >= fsm.LevelCare
+	})
+	return owes && !t.sessions.saidAll(id)
+}
+
 // LevelProblem tells a node that it is not of the versions that work together.
 func LevelProblem(s *fsm.State, info *task.NodeInfo, level int) *task.Problem {
 	runs, name := "a newer version", s.Cluster.Name

@@ -22,19 +22,25 @@ func (s *sessions) ordersFor(id task.NodeID, all bool) []transport.StopOrder {
 			}
 		})
 	})
-	if len(out) == 0 {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(out) == 0 {
+		if n := s.nodes[id]; n != nil {
+			n.orders = nil
+		}
+		return nil
+	}
 	n, now := s.session(id), s.cfg.Clock.Awake()
-	fresh := out[:0]
+	fresh, orders := out[:0], make(map[task.Token]time.Duration, len(out)) // those of attempts that are over are left out
 	for _, o := range out {
-		if at, sent := n.orders[o.Token]; all || !sent || now-at >= repeatOrder {
-			n.orders[o.Token] = now
+		at, sent := n.orders[o.Token]
+		if all || !sent || now-at >= repeatOrder {
+			at = now
 			fresh = append(fresh, o)
 		}
+		orders[o.Token] = at
 	}
+	n.orders = orders
 	return fresh
 }
 

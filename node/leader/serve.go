@@ -68,6 +68,7 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 		return nil, err
 	}
 	t.sessions.touch(from, q.Load) // before it is recorded as being here: it would be found silent at once
+	whole := t.fitInfo(&q.Info)
 	keep, back, err := t.comeBack(ctx, from, q)
 	if err == nil && !back {
 		c := &fsm.RegisterNode{Info: q.Info, Incarnation: q.Incarnation, Held: q.Held, Load: q.Load, Crashes: q.Crashes}
@@ -79,7 +80,7 @@ func (t *term) register(ctx context.Context, from task.NodeID, q *transport.Regi
 	if err != nil {
 		return nil, err
 	}
-	t.sessions.restarted(from)
+	t.sessions.restarted(from, whole)
 	return &transport.RegisterReply{Keep: keep}, nil
 }
 
@@ -94,7 +95,7 @@ func (t *term) registered(from task.NodeID, incarnation uint64) (ok bool) {
 
 // poll parks until there is work or an order, or the hold is over.
 func (t *term) poll(ctx context.Context, from task.NodeID, q *transport.PollRequest) (*transport.PollReply, error) {
-	if !t.registered(from, q.Incarnation) || !t.online(from) {
+	if !t.registered(from, q.Incarnation) || !t.online(from) || t.owesInfo(from) {
 		return &transport.PollReply{Unregistered: true}, nil // who was away registers, and says then how long it slept
 	}
 	t.sessions.touch(from, q.Load)

@@ -24,8 +24,9 @@ type session struct {
 	heard  time.Duration // Awake() of its last call in this term
 	ever   bool          // it was heard in this term
 	load   task.Load
-	orders map[task.Token]time.Duration // stop orders sent, and when
+	orders map[task.Token]time.Duration // stop orders that hold, and when they were sent
 	specs  map[string]bool              // digests of the specs sent
+	whole  bool                         // in this term it has said all of itself, see owesInfo
 }
 
 // Seen is what status pages show of a session.
@@ -65,7 +66,7 @@ func (s *sessions) touch(id task.NodeID, load task.Load) {
 func (s *sessions) session(id task.NodeID) *session {
 	n := s.nodes[id]
 	if n == nil {
-		n = &session{orders: map[task.Token]time.Duration{}, specs: map[string]bool{}}
+		n = &session{specs: map[string]bool{}}
 		s.nodes[id] = n
 	}
 	return n
@@ -161,11 +162,21 @@ func (n *session) unsent(as []task.Assignment, specs map[string]string) (out []t
 	return out
 }
 
-// restarted forgets what a node was sent: it has registered anew, perhaps with an empty memory.
-func (s *sessions) restarted(id task.NodeID) {
+// restarted forgets what a node was sent: it has registered anew, perhaps with an empty memory. whole tells whether all that it said of
+// itself was recorded.
+func (s *sessions) restarted(id task.NodeID, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.session(id).specs)
+	n := s.session(id)
+	n.whole = whole
+	clear(n.specs)
+}
+
+// saidAll tells whether a node has said all of itself in this term.
+func (s *sessions) saidAll(id task.NodeID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session(id).whole
 }
 
 // granting marks polls that grants are in flight for.

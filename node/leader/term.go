@@ -20,6 +20,7 @@ const (
 	maxQueue      = 16384     // waiting commands; beyond it callers are told to come again
 	keepAlive     = 5 * time.Second
 	collectEvery  = time.Minute
+	collectAgain  = 50 * time.Millisecond // where one collection left something: as fast as jobs may end
 	splitEvery    = time.Second
 	moreEvery     = 20 * time.Millisecond // between plans that go on where the last one stopped
 )

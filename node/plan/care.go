@@ -40,13 +40,13 @@ func Presences(v *View) []fsm.Command {
 const maxCollect = 200
 
 // Collect gives finished jobs whose retention is over, and the oldest of those that are too many. It may look at every job:
-// call it now and then, not at each plan.
-func Collect(v *View) []fsm.Command {
+// call it now and then, not at each plan. more tells that there are more than it gave: call it again soon.
+func Collect(v *View) (out []fsm.Command, more bool) {
 	ids := v.State.CollectableJobs(maxCollect)
-	if len(ids) == 0 {
-		return nil
+	if len(ids) > 0 {
+		out = append(out, &fsm.CollectJobs{Jobs: ids})
 	}
-	return []fsm.Command{&fsm.CollectJobs{Jobs: ids}}
+	return out, len(ids) == maxCollect
 }
 
 // ExpireJobs gives the jobs whose start_within or deadline has passed.

@@ -79,22 +79,22 @@ func TestOldJobsAreCollectedByAgeAndByNumber(t *testing.T) {
 		b.apply(&fsm.CancelJob{Job: task.JobID(id), RequestID: task.RequestID("c" + id)})
 	}
 	v := b.viewOf(task.Load{})
-	if cs := plan.Collect(v); len(cs) != 0 {
+	if cs, _ := plan.Collect(v); len(cs) != 0 {
 		t.Fatal("a job is forgotten while its submit may still be repeated")
 	}
 	b.pass(10 * task.Minute)
-	cs := plan.Collect(v)
+	cs, _ := plan.Collect(v)
 	if len(cs) != 1 || len(cs[0].(*fsm.CollectJobs).Jobs) != 10 || cs[0].(*fsm.CollectJobs).Jobs[0] != "j00000" {
 		t.Fatalf("%d commands", len(cs))
 	}
 	b.commit(cs)
-	if cs := plan.Collect(v); len(cs) != 0 {
+	if cs, _ := plan.Collect(v); len(cs) != 0 {
 		t.Fatalf("%d more", len(cs[0].(*fsm.CollectJobs).Jobs))
 	}
 	for range 9000 { // a day and an hour
 		b.pass(10_000)
 	}
-	if cs := plan.Collect(v); len(cs) != 1 || len(cs[0].(*fsm.CollectJobs).Jobs) != 200 {
+	if cs, more := plan.Collect(v); len(cs) != 1 || len(cs[0].(*fsm.CollectJobs).Jobs) != 200 || !more {
 		t.Fatalf("%d", len(cs))
 	}
 }

@@ -42,31 +42,38 @@ func (p *placer) retrySeat(c *cursor, history []task.AttemptRecord) int {
 	if len(clean.seats) == len(c.fit.seats) {
 		return -1
 	}
-	back := leastLoaded{}.choose(&c.pick, c.fit)
-	if back < 0 {
-		return -1
+	if !p.elsewhere(c.fit, history) {
+		return leastLoaded{}.choose(&c.pick, c.fit)
 	}
-	if insists(c.job, c.pick.stage, history, c.fit.seats[back].id) && p.elsewhere(c.fit, history) {
-		return -1
+	back, at := c.fit.but(func(node task.NodeID) bool { return insists(c.job, c.pick.stage, history, node) })
+	if i := (leastLoaded{}).choose(&c.pick, back); i >= 0 {
+		return at[i]
 	}
-	return back
+	return -1
 }
 
 // without gives the seats that a shard has had no trouble on, and their places among all.
 func (f *fit) without(history []task.AttemptRecord) (clean *fit, at []int) {
-	clean = &fit{need: f.need}
+	return f.but(func(node task.NodeID) bool { return troubled(history, node) })
+}
+
+// but gives the seats that are not left out, and their places among all.
+func (f *fit) but(out func(task.NodeID) bool) (rest *fit, at []int) {
+	rest = &fit{need: f.need}
 	for i := range f.seats {
-		if !troubled(history, f.seats[i].id) {
-			clean.seats = append(clean.seats, f.seats[i])
+		if !out(f.seats[i].id) {
+			rest.seats = append(rest.seats, f.seats[i])
 			at = append(at, i)
 		}
 	}
-	return clean, at
+	return rest, at
 }
 
-// insists tells whether a shard is rather to wait than to go back to a machine it failed on.
+// insists tells whether a shard is rather to wait than to go back to a machine. It must have failed there: one that merely lost it
+// is another machine.
 func insists(j *fsm.Job, stage int, history []task.AttemptRecord, node task.NodeID) bool {
-	return j.Spec.Stages[stage].Retry.Judge(history[len(history)-1].Outcome) == task.VerdictElsewhere || failures(history, node) >= 2
+	n := failures(history, node)
+	return n >= 2 || n > 0 && j.Spec.Stages[stage].Retry.Judge(history[len(history)-1].Outcome) == task.VerdictElsewhere
 }
 
 // elsewhere tells whether a machine that a shard has not failed on fits it, busy or not.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -117,6 +118,14 @@ func (w *Worker) settleReports(group []*entry, codes []string) (again []*entry) 
 			continue
 		case "stale_token":
 			w.log.Info("report refused: lease was over", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String())
+		case "too_large", "invalid":
+			if len(r.Outputs) > 0 {
+				w.log.Warn("outputs refused: the attempt counts as failed", "job", r.Job, "shard", r.Shard, "token", r.Token, "outputs", len(r.Outputs), "code", code)
+				refuseOutputs(r)
+				again = append(again, e)
+				continue
+			}
+			fallthrough
 		default:
 			w.log.Error("report refused", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String(), "code", code)
 		}
@@ -124,6 +133,15 @@ func (w *Worker) settleReports(group []*entry, codes []string) (again []*entry) 
 	}
 	w.forget(done)
 	return again
+}
+
+// refuseOutputs makes a failure of a success whose outputs the cluster does not take. If the report were forgotten instead, the lease
+// would stay, and come back as one whose grant never arrived here.
+func refuseOutputs(r *task.Report) {
+	r.Outputs = nil
+	r.Outcome.ExitCode = task.DataError
+	r.Outcome.Message = fmt.Sprintf("exit 0, but the cluster cannot take its outputs: with those that it registered while it ran more than %d KiB or %d names, or the records of all jobs are full",
+		task.MaxShardOutputBytes>>10, task.MaxOutputs)
 }
 
 // forget ends the durable life of reports, then the one in memory. In this order a crash in between only repeats them.

@@ -75,6 +75,32 @@ func TestReportCodes(t *testing.T) {
 	})
 }
 
+// A success whose outputs the cluster does not take must end somehow: forgotten, its shard would be granted to nobody else and come back to
+// this machine as a grant whose answer was lost, to be run again, for ever.
+func TestASuccessWhoseOutputsAreRefusedIsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		n := l.bareNode(4, 1, func(*task.Assignment) work { return work{outputs: []task.KV{{Name: "big", Value: "x"}}} })
+		var last task.Report
+		l.g.answer = func(r task.Report) (string, bool) {
+			if last = r; len(r.Outputs) > 0 {
+				return "too_large", true
+			}
+			l.g.end(l.g.shards[r.Shard], r.Outcome.End, task.ShardFailed)
+			return "", true
+		}
+		n.start()
+		l.until(2*time.Minute, "it has ended", func() bool { _, f := n.r.count(); return f == 1 })
+		l.sleep(10 * time.Second)
+		if n.r.starts != 1 || last.Outcome.End != task.EndExited || last.Outcome.ExitCode != task.DataError || !strings.Contains(last.Outcome.Message, "outputs") {
+			t.Errorf("%d starts, reported %+v", n.r.starts, last)
+		}
+		if n.w.Status().Outbox != 0 {
+			t.Error("outbox not empty")
+		}
+	})
+}
+
 // groupControl watches report requests, and refuses as a whole those with a bad report.
 type groupControl struct {
 	Control

@@ -59,7 +59,7 @@ func (r *Runner) exitOf(a *attempt) Exit {
 	if out.Outcome.End == task.EndExited && out.Outcome.ExitCode == 0 {
 		kvs, err := readOutputs(r.paths(a.x).output)
 		if err != nil {
-			out.Outcome.ExitCode = dataError
+			out.Outcome.ExitCode = task.DataError
 			out.Outcome.Message = oneLine(fmt.Sprintf("exit 0, but its LANJOBS_OUTPUT file cannot be taken: %v", err))
 		}
 		out.Outputs = kvs

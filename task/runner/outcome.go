@@ -12,9 +12,6 @@ import (
 	"lanjobs/task"
 )
 
-// dataError is the exit code that a broken LANJOBS_OUTPUT file counts as (sysexits EX_DATAERR): running it again would not help.
-const dataError = 65
-
 // outcomeOf turns what the guard saw into what is reported. It is pure. A Windows exit code has 32 bits without a sign
 // (0xC0000005 is an access violation); the ledger keeps 32 with one, as PowerShell shows them.
 func outcomeOf(e *exitRecord) task.Outcome {

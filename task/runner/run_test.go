@@ -47,7 +47,7 @@ func TestOutputsAreTakenOnSuccessOnly(t *testing.T) {
 		t.Errorf("outcome %+v, outputs %v", e.Outcome, e.Outputs)
 	}
 	_, e = b.run(script(`echo fine; echo "no equals sign" >> "$LANJOBS_OUTPUT"`))
-	if e.Outcome.ExitCode != dataError || !strings.Contains(e.Outcome.Message, "line 1 is not name=value") || e.Outcome.Tail != "fine\n" {
+	if e.Outcome.ExitCode != task.DataError || !strings.Contains(e.Outcome.Message, "line 1 is not name=value") || e.Outcome.Tail != "fine\n" {
 		t.Errorf("outcome %+v", e.Outcome)
 	}
 	if v := task.DefaultRetry().Judge(e.Outcome); v != task.VerdictPermanent {
