@@ -115,15 +115,43 @@ func (w *Worker) settleReports(group []*entry, codes []string) (again []*entry) 
 		case "no_leader":
 			again = append(again, e)
 			continue
+		case "too_large", "invalid":
+			if e.withoutOutputs(code) {
+				w.log.Warn("outputs refused", "job", r.Job, "shard", r.Shard, "token", r.Token, "code", code)
+				again = append(again, e)
+				continue
+			}
+			w.refused(r, code)
 		case "stale_token":
 			w.log.Info("report refused: lease was over", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String())
 		default:
-			w.log.Error("report refused", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String(), "code", code)
+			w.refused(r, code)
 		}
 		done = append(done, e)
 	}
 	w.forget(done)
 	return again
+}
+
+func (w *Worker) refused(r *task.Report, code string) {
+	w.log.Error("report refused", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String(), "code", code)
+}
+
+// outputsRefused is the exit code of an attempt whose outputs the cluster does not take, as for a LANJOBS_OUTPUT file that cannot be read
+// (sysexits EX_DATAERR): running it again would not help.
+const outputsRefused = 65
+
+// withoutOutputs makes a failure of a success whose outputs were refused: too many, or too large with those registered before. Left
+// unreported its lease would run out, and the shard would run again without end. The refused report had no effect, so no two are
+// taken; false if it has no outputs that could be the reason.
+func (e *entry) withoutOutputs(code string) bool {
+	if len(e.report.Outputs) == 0 {
+		return false
+	}
+	e.report.Outputs = nil
+	e.report.Outcome.ExitCode = outputsRefused
+	e.report.Outcome.Message = "exit 0, but its outputs are refused (" + code + "): too many, or too large together; store the data elsewhere and register its name"
+	return true
 }
 
 // forget ends the durable life of reports, then the one in memory. In this order a crash in between only repeats them.

@@ -75,6 +75,33 @@ func TestReportCodes(t *testing.T) {
 	})
 }
 
+// A success whose outputs the cluster does not take is a failure that says so. Without a report its lease would run out, and the shard
+// would run again for ever.
+func TestRefusedOutputsAreAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 1, task.DefaultLease(task.DefaultTTL))
+		var told []task.Report
+		l.g.answer = func(r task.Report) (string, bool) {
+			told = append(told, r)
+			if len(r.Outputs) > 0 {
+				return "too_large", true
+			}
+			return "", false
+		}
+		n := l.node(1, 1, func(*task.Assignment) work { return work{outputs: []task.KV{{Name: "a", Value: "b"}}} })
+		l.until(30*time.Second, "reported", func() bool { _, f := n.r.count(); return f > 0 })
+		l.g.mu.Lock()
+		defer l.g.mu.Unlock()
+		if len(told) < 2 {
+			t.Fatalf("told %+v", told)
+		}
+		first, second := told[0], told[1]
+		if o := second.Outcome; first.Outcome.ExitCode != 0 || second.Token != first.Token || o.End != task.EndExited || o.ExitCode != outputsRefused || !strings.Contains(o.Message, "too_large") {
+			t.Errorf("%+v", second)
+		}
+	})
+}
+
 // groupControl watches report requests, and refuses as a whole those with a bad report.
 type groupControl struct {
 	Control

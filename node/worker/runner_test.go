@@ -14,6 +14,7 @@ import (
 type work struct {
 	takes     time.Duration // until it ends by itself; 0 = at once, below 0 = never
 	exit      int
+	outputs   []task.KV
 	ignores   bool          // SIGTERM
 	ends      time.Duration // after SIGTERM
 	startTime time.Duration // of Start itself
@@ -156,7 +157,7 @@ func (r *fakeRunner) run(p *proc) {
 		if out.End != "" {
 			p.alive = false
 			p.cancel()
-			e := runner.Exit{Assignment: p.a, Outcome: out}
+			e := runner.Exit{Assignment: p.a, Outcome: out, Outputs: p.w.outputs}
 			r.ended[p.a.Execution()] = e
 			exits, done := r.exits, r.agentDone
 			r.mu.Unlock()
