@@ -16,7 +16,7 @@ var bootless = []string{"lanjobs/fsm", "lanjobs/transport", "lanjobs/node/plan",
 // bootTypes are all types that may hold a boot value. None of them is written to disk or sent to another machine.
 var bootTypes = map[string][]string{
 	"lanjobs/task":        {"Deadlines"},
-	"lanjobs/task/runner": {"attempt", "guarded", "Held", "TaskClient", "message"}, // message: from the agent to its own guard
+	"lanjobs/task/runner": {"attempt", "target", "guarded", "Held", "TaskClient", "message"}, // message: from the agent to its own guard
 	"lanjobs/node/worker": {"attempt", "stopping", "book", "flight", "extension", "shortLease", "gapWatch"},
 }
 

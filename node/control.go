@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,22 +43,39 @@ func (c *control) find(ctx context.Context) (leader task.NodeID, removed error) 
 	if id != "" {
 		return id, nil
 	}
-	for _, member := range c.members() {
-		if member == c.self {
-			continue
+	id, removed = c.ask(ctx)
+	if id != "" {
+		c.mu.Lock()
+		c.leader = id
+		c.mu.Unlock()
+	}
+	return id, removed
+}
+
+// ask asks all members at once: most of them may be asleep, and one after the other would take longer than a call may, or a lease lasts.
+func (c *control) ask(ctx context.Context) (leader task.NodeID, removed error) {
+	ctx, cancel := transport.WithTimeout(ctx, c.clock, whoTimeout)
+	defer cancel()
+	type answer struct {
+		leader task.NodeID
+		err    error
+	}
+	members := slices.DeleteFunc(slices.Clone(c.members()), func(id task.NodeID) bool { return id == c.self })
+	answers := make(chan answer, len(members))
+	for _, member := range members {
+		go func() {
+			var reply transport.WhoReply
+			err := c.caller.Call(ctx, member, transport.MethodWho, &transport.WhoRequest{}, &reply)
+			answers <- answer{reply.Leader, err}
+		}()
+	}
+	for range members {
+		a := <-answers
+		if a.err == nil && a.leader != "" {
+			return a.leader, nil
 		}
-		var reply transport.WhoReply
-		ask, cancel := transport.WithTimeout(ctx, c.clock, whoTimeout)
-		err := c.caller.Call(ask, member, transport.MethodWho, &transport.WhoRequest{}, &reply)
-		cancel()
-		if err == nil && reply.Leader != "" {
-			c.mu.Lock()
-			c.leader = reply.Leader
-			c.mu.Unlock()
-			return reply.Leader, nil
-		}
-		if c.putOut(err) {
-			removed = err
+		if c.putOut(a.err) {
+			removed = a.err
 		}
 	}
 	return "", removed

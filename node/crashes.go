@@ -84,22 +84,21 @@ type Crashes interface {
 }
 
 // Register is worker.Control. It tells the leader how often this node has crashed, until a registration with it is accepted: a
-// later one of the same life is a repeat, of which the ledger counts none.
+// later one of the same life is a repeat, of which the ledger counts none. A store that cannot be read or written, on a full disk say,
+// costs this count and nothing more: a node that does not register loses its leases.
 func (c *control) Register(ctx context.Context, r *transport.RegisterRequest) (*transport.RegisterReply, error) {
 	told := *r
 	if c.crashes != nil {
-		n, err := c.crashes.Crashes()
-		if err != nil {
-			return nil, err
+		if n, err := c.crashes.Crashes(); err == nil {
+			told.Crashes = n
 		}
-		told.Crashes = n
 	}
 	reply, err := do[transport.RegisterReply](c, ctx, transport.MethodRegister, &told)
-	if err == nil && told.Crashes > 0 {
-		err = c.crashes.Forgive()
-	}
 	if err != nil {
 		return nil, err
+	}
+	if told.Crashes > 0 {
+		_ = c.crashes.Forgive() // they are told again, at worst
 	}
 	return reply, nil
 }

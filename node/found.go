@@ -149,7 +149,7 @@ func setAside(dataDir string) error {
 }
 
 // ofNode is what makes a data folder that of one node.
-var ofNode = []string{"identity.json", "node.key", "ca.key", localFile, "raft", "raft.mark", "raft.next", "audit", "runner"}
+var ofNode = []string{"identity.json", "node.key", "node.key.next", "ca.key", localFile, "raft", "raft.mark", "raft.next", "audit", "runner"}
 
 func moveAside(dataDir string) error {
 	var aside string

@@ -13,9 +13,14 @@ import (
 	"lanjobs/transport"
 )
 
-// Leave takes this machine out of its cluster.
-func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) error {
+// Leave takes this machine out of its cluster. If it cannot, the machine works on as before.
+func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) (err error) {
 	m := p.m
+	defer func() {
+		if err != nil {
+			m.core.Stay()
+		}
+	}()
 	if m.wire == nil { // this machine only: a join takes it over, unless that would lose work
 		live := 0
 		m.core.Read(func(s *fsm.State) { live = s.Live() })

@@ -159,3 +159,10 @@ func (c *Core) PrepareLeave(ctx context.Context) error {
 	}
 	return c.HandOver(ctx)
 }
+
+// Stay takes back what a leave that did not come about has begun: this node looks after the seats again if it leads, and takes work.
+func (c *Core) Stay() {
+	c.leaving.Store(false)
+	c.leader.GoOn()
+	c.worker.Reopen()
+}

@@ -124,7 +124,8 @@ func (s *RaftStores) checkMark(mark *storeMark, have storeState) error {
 // tag names a new store. The mark comes last: without it an empty store counts as new, whatever it holds by then.
 func (s *RaftStores) tag() error {
 	id := rand.Text()
-	if err := errors.Join(s.Store.Set(keyNode, []byte(s.Self)), s.Store.Set(keyStore, []byte(id)), s.tagGeneration()); err != nil {
+	// bbolt syncs its file, not the folder that names it.
+	if err := errors.Join(s.Store.Set(keyNode, []byte(s.Self)), s.Store.Set(keyStore, []byte(id)), s.tagGeneration(), transport.SyncDir(s.dir())); err != nil {
 		return fmt.Errorf("name the new raft store: %w", err)
 	}
 	return s.writeMark(storeMark{Node: s.Self, Store: id})

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -23,6 +24,8 @@ import (
 const (
 	identityFile = "identity.json"
 	keyFile      = "node.key"
+	// nextKeyFile is the key of an identity that takes the place of another one, until that is done.
+	nextKeyFile = "node.key.next"
 )
 
 // ClusterInfo is what every member knows of its cluster. The zero value: this machine only.
@@ -128,7 +131,7 @@ func (i *Identity) keyPair() (tls.Certificate, error) {
 }
 
 // Save writes the identity into the data folder, and notes that this is its place. The key comes first: identity.json makes it
-// count.
+// count. Cut anywhere, the folder holds either the old identity or the new one.
 func (i *Identity) Save(dataDir string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return fmt.Errorf("save identity: %w", err)
@@ -143,10 +146,21 @@ func (i *Identity) Save(dataDir string) error {
 	if err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
-	if err := WriteFile(filepath.Join(dataDir, keyFile), key); err != nil {
+	path := filepath.Join(dataDir, keyFile)
+	first := path
+	if old, err := os.ReadFile(path); err == nil && !bytes.Equal(old, key) {
+		first = filepath.Join(dataDir, nextKeyFile) // the old one still belongs to the identity that is there
+	}
+	if err := WriteFile(first, key); err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	if err := WriteFile(filepath.Join(dataDir, identityFile), append(text, '\n')); err != nil {
+		return fmt.Errorf("save identity: %w", err)
+	}
+	if first == path {
+		return nil
+	}
+	if err := errors.Join(os.Rename(first, path), SyncDir(dataDir)); err != nil {
 		return fmt.Errorf("save identity: %w", err)
 	}
 	return nil
@@ -176,19 +190,29 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 	if original := i.copyOf(dataDir); original != "" {
 		return nil, copiedHere(dataDir, original, i)
 	}
-	key, err := os.ReadFile(filepath.Join(dataDir, keyFile))
-	if err != nil {
-		return nil, fmt.Errorf("load identity: %v", err) // not fs.ErrNotExist: there is a node, it must not be made anew
-	}
-	if i.key, err = parseKey(key); err != nil {
-		return nil, fmt.Errorf("load identity: %s is damaged: %w", keyFile, err)
-	}
-	if i.Member() {
-		if _, err := newCredentials(i); err != nil {
-			return nil, fmt.Errorf("load identity: %w", err)
+	if err := i.loadKey(dataDir, keyFile); err != nil {
+		if i.Cert == "" || i.loadKey(dataDir, nextKeyFile) != nil { // cut between identity.json and its key
+			return nil, err
 		}
 	}
 	return i, nil
+}
+
+// loadKey reads the key from a file. That of a member must fit its certificate.
+func (i *Identity) loadKey(dataDir, name string) error {
+	text, err := os.ReadFile(filepath.Join(dataDir, name))
+	if err != nil {
+		return fmt.Errorf("load identity: %v", err) // not fs.ErrNotExist: there is a node, it must not be made anew
+	}
+	if i.key, err = parseKey(text); err != nil {
+		return fmt.Errorf("load identity: %s is damaged: %w", name, err)
+	}
+	if i.Member() {
+		if _, err := newCredentials(i); err != nil {
+			return fmt.Errorf("load identity: %w", err)
+		}
+	}
+	return nil
 }
 
 func parseKey(text []byte) (*ecdsa.PrivateKey, error) {

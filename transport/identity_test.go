@@ -277,3 +277,72 @@ func TestFingerprintIsReadable(t *testing.T) {
 		t.Errorf("short %s, want %s", f.Short(), want)
 	}
 }
+
+// A machine that lost its log takes a new identity in the place of its old one. Whatever moment the power goes, it is one of the two.
+func TestIdentityThatReplacesAnother(t *testing.T) {
+	t.Setenv("LANJOBS_MACHINE_ID", "here")
+	l := newLAN(t, "home")
+	member := func(dir string) *transport.Identity {
+		t.Helper()
+		i, err := transport.NewIdentity("mini-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		csr, err := i.CSR()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := l.ca.Issue(csr, i.NodeID)
+		if err == nil {
+			err = i.Adopt(l.info, cert)
+		}
+		if err == nil {
+			err = i.Save(dir)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	dir := t.TempDir()
+	read := func(name string) []byte {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	old := member(dir)
+	oldIdentity, oldKey := read("identity.json"), read("node.key")
+	blocked := filepath.Join(dir, "identity.json")
+	if err := errors.Join(os.Remove(blocked), os.MkdirAll(filepath.Join(blocked, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := transport.NewIdentity("mini-1"); err != nil || other.Save(dir) == nil || string(read("node.key")) != string(oldKey) {
+		t.Errorf("the old key went before the new identity came: %v", err)
+	}
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	next := member(dir)
+	nextIdentity, nextKey := read("identity.json"), read("node.key")
+	for name, c := range map[string]struct {
+		identity, key, next []byte
+		want                task.NodeID
+	}{
+		"before":              {oldIdentity, oldKey, nil, old.NodeID},
+		"the key is written":  {oldIdentity, oldKey, nextKey, old.NodeID},
+		"so is the identity":  {nextIdentity, oldKey, nextKey, next.NodeID},
+		"the key took effect": {nextIdentity, nextKey, nil, next.NodeID},
+	} {
+		for file, data := range map[string][]byte{"identity.json": c.identity, "node.key": c.key, "node.key.next": c.next} {
+			if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i, err := transport.LoadIdentity(dir); err != nil || i.NodeID != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -12,7 +12,7 @@ func ownGrace(a *attempt) task.Millis { return a.terms.StopGrace }
 
 // Shutdown stops everything, and waits until each process is gone and its end acknowledged, so that the leases are
 // released at once and the work goes on elsewhere (R7). It waits for grace and a few seconds at most: what is not
-// acknowledged by then stays on disk for the next start. The worker takes nothing afterwards; end Run's context next.
+// acknowledged by then stays on disk for the next start. The worker takes nothing afterwards: end Run's context next, or Reopen it.
 func (w *Worker) Shutdown(ctx context.Context, grace task.Millis) error {
 	w.close()
 	grace = max(grace, 0)
@@ -40,4 +40,16 @@ func (w *Worker) close() {
 	w.book.mu.Unlock()
 	w.bell.Ring()
 	w.book.repoll()
+}
+
+// Reopen takes work again after a Shutdown that nothing came of: the node was to leave its cluster and could not.
+func (w *Worker) Reopen() {
+	w.book.mu.Lock()
+	was := w.book.closing
+	w.book.closing = false
+	w.book.mu.Unlock()
+	if was {
+		w.bell.Ring()
+		w.book.repoll()
+	}
 }

@@ -56,6 +56,24 @@ func TestShutdownReleasesAtOnce(t *testing.T) {
 	})
 }
 
+// A machine that was to leave its cluster and could not takes work again.
+func TestWorksAgainAfterAShutdownForNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, l *lab) {
+		l.g.job("j1", 2, task.DefaultLease(task.DefaultTTL))
+		n := l.node(2, 1, endless)
+		l.runs(n, 2)
+		if err := n.w.Shutdown(context.Background(), 0); err != nil {
+			t.Fatal(err)
+		}
+		l.sleep(time.Minute)
+		if n.r.began() != 2 {
+			t.Fatal("takes work after a shutdown")
+		}
+		n.w.Reopen()
+		l.until(time.Second, "both run again", func() bool { return n.r.began() == 4 })
+	})
+}
+
 // Without a leader a shutdown does not wait for ever; the ends stay for the next start.
 func TestShutdownWithoutLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lab) {

@@ -20,6 +20,7 @@ type attempt struct {
 	handed     task.Boot // when the guard was told
 	started    bool      // the guard says that its process exists
 	pid        int
+	pidHeard   task.Boot // when that was told: what began later and has the number is another process
 	stop       task.StopReason
 	stopKill   task.Boot // once stopping
 	chased     bool      // watch is killing it in the guard's place

@@ -5,6 +5,7 @@ package runner
 import (
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -29,12 +30,20 @@ func sweepTargets(targets []target, guard int, mains map[int]bool) (int, error) 
 	}
 	n := 0
 	for _, t := range targets {
+		if guard == 0 && isOthers(procs, t) {
+			t.pid = 0
+		}
 		n += len(sweepTree(treeQuery{
 			guard: guard, main: t.pid, mains: mains, wide: true,
 			marked: func(pid int) bool { return hasMark(pid, t.mark) },
 		}, procs))
 	}
 	return n, nil
+}
+
+// isOthers tells whether a target's pid is another process's by now: its guard may have died hours ago, while this agent was frozen.
+func isOthers(procs []procInfo, t target) bool {
+	return slices.ContainsFunc(procs, func(p procInfo) bool { return p.pid == t.pid && bornAfter(p, t.heard) })
 }
 
 // sweepStrays kills every process that carries a mark with the prefix, except those of executions to keep.

@@ -11,8 +11,7 @@ import (
 	"lanjobs/task"
 )
 
-// bury settles a dead guard: kills what it left, then ends its attempts as its journal says, and those that it does not tell the
-// end of as lost. Its journal stays until all of them are forgotten.
+// bury settles a dead guard as its journal tells. That stays until all of its attempts are forgotten.
 func (r *Runner) bury(id string) error {
 	j, card, err := openJournal(journalPath(r.cfg.Dir, id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -21,8 +20,14 @@ func (r *Runner) bury(id string) error {
 	if err != nil {
 		return err
 	}
+	return r.settleDead(id, j, card.Cgroup)
+}
+
+// settleDead kills what a dead guard left, then ends its attempts as its journal says, and those that it does not tell the end of, or all
+// if there is none, as lost.
+func (r *Runner) settleDead(id string, j *journal, cgroup string) error {
 	left := r.leftBy(id, j)
-	r.killTrees(left, 0, card.Cgroup)
+	r.killTrees(left, 0, cgroup)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.links, id)
@@ -46,7 +51,17 @@ func (r *Runner) bury(id string) error {
 		}
 		r.endLocked(a, exit)
 	}
-	if j != nil && len(j.live) == 0 {
+	if j == nil {
+		return nil
+	}
+	for x := range j.live {
+		if r.attempts[x] == nil { // a record that nobody understands, cut short by a full disk or a power cut: nobody would ever forget it
+			if err := j.forget(x); err != nil {
+				r.log.Warn("journal not written", "error", err)
+			}
+		}
+	}
+	if len(j.live) == 0 {
 		return j.close()
 	}
 	return nil
@@ -99,7 +114,7 @@ func (r *Runner) killTrees(attempts []*attempt, guard int, cgroup string) {
 	var targets []target
 	mains := map[int]bool{}
 	for _, a := range attempts {
-		targets = append(targets, target{pid: a.pid, mark: markName + "=" + r.paths(a.x).dir})
+		targets = append(targets, target{pid: a.pid, heard: a.pidHeard, mark: markName + "=" + r.paths(a.x).dir})
 	}
 	for _, a := range r.attempts {
 		if a.pid != 0 && !a.ended {
@@ -115,8 +130,9 @@ func (r *Runner) killTrees(attempts []*attempt, guard int, cgroup string) {
 
 // target is one attempt to be killed from outside.
 type target struct {
-	pid  int // 0 = unknown
-	mark string
+	pid   int // 0 = unknown
+	heard task.Boot
+	mark  string
 }
 
 // untilNone repeats a killing search until it finds nothing.
@@ -162,7 +178,13 @@ func (r *Runner) findTrash() error {
 	for _, e := range entries {
 		id, _, _ := strings.Cut(e.Name(), ".")
 		x := task.ExecutionID(id)
-		if r.attempts[x] == nil && !seen[x] {
+		if r.attempts[x] != nil {
+			continue
+		}
+		if strings.HasSuffix(e.Name(), unfinished) {
+			_ = os.Remove(filepath.Join(r.cfg.Dir, "attempt", e.Name()))
+		}
+		if !seen[x] {
 			seen[x] = true
 			r.discard(r.paths(x))
 		}
@@ -184,15 +206,17 @@ func (r *Runner) oldSockets() error {
 	return nil
 }
 
-// oldWords removes the words of guards that are gone and whose journals are too.
+// oldWords removes what is left beside the journals of guards that are gone once those are too: their words, a journal that was being
+// written anew.
 func (r *Runner) oldWords() error {
-	logs, err := filepath.Glob(filepath.Join(guardDir(r.cfg.Dir), "*.log"))
+	entries, err := os.ReadDir(guardDir(r.cfg.Dir))
 	if err != nil {
 		return err
 	}
-	for _, l := range logs {
-		if _, err := os.Stat(strings.TrimSuffix(l, ".log") + ".journal"); errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(l)
+	for _, e := range entries {
+		id, _, _ := strings.Cut(e.Name(), ".")
+		if _, err := os.Stat(journalPath(r.cfg.Dir, id)); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(filepath.Join(guardDir(r.cfg.Dir), e.Name()))
 		}
 	}
 	return nil

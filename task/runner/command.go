@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"lanjobs/task"
 )
@@ -46,6 +48,17 @@ var shells = map[string]shellForm{
 	"cmd":     {programs: []string{"cmd"}, flags: []string{"/d"}, file: "/c", suffix: ".cmd"},
 	"python3": {programs: []string{"python3"}, suffix: ".py"},
 }
+
+// scriptSuffixes are all that a script's file may have, none included.
+var scriptSuffixes = sync.OnceValue(func() []string {
+	all := []string{""}
+	for _, s := range shells {
+		if !slices.Contains(all, s.suffix) {
+			all = append(all, s.suffix)
+		}
+	}
+	return all
+})
 
 // buildCommand resolves the program and its arguments. A script file, if one is needed, is written to scriptBase plus a suffix.
 func buildCommand(stage *task.StageSpec, v *vars, dir, scriptBase string) (path string, args []string, err error) {
@@ -113,7 +126,7 @@ func cleanScript(s string, crlf bool) string {
 
 // lookProgram finds a program as execvp would, in the task's PATH and from its working directory.
 func lookProgram(name string, v *vars, dir string) (string, error) {
-	if strings.ContainsRune(name, '/') || runtime.GOOS == "windows" && strings.ContainsRune(name, '\\') {
+	if isPath(name) {
 		path := name
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)

@@ -496,3 +496,19 @@ func copyOf(t *testing.T, path, dir string) string {
 	}
 	return to
 }
+
+// While the binary is being replaced it cannot be executed for a moment: what is to start then starts under the guard that there is.
+func TestStartWhileTheBinaryIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Config) { c.Exe = copyOf(t, c.Exe, shortDir(t)) })
+	b.run(command("true"))
+	if err := writeWhole(b.cfg.Exe, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, e := b.run(command("true")); e.Outcome.End != task.EndExited || e.Outcome.ExitCode != 0 {
+		t.Errorf("%+v", e.Outcome)
+	}
+	if entries, err := os.ReadDir(guardDir(b.cfg.Dir)); err != nil || len(entries) != 2 { // the guard's journal and words
+		t.Errorf("left: %v %v", entries, err)
+	}
+}

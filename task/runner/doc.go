@@ -40,8 +40,8 @@
 //	both frozen, sleep every lapsed tree is dead within 250 ms of the thaw (I2): the guard polls the boot clock, which counts sleep.
 //	both killed        the next Open kills what is left by the mark in its environment, and delivers the attempts as ended.
 //	upgrade            a new binary starts its own guard; the old one finishes its tasks, then leaves.
-//	no answer          a directory on a dead share holds up the attempts that need it for 10 s, then they end unmet, or as
-//	                   start_failed if it was their workdir; however often it is tried, one thread waits for it.
+//	no answer          a directory, program or env file on a dead share holds up the attempts that need it for 10 s, then they end unmet, or as
+//	                   start_failed if it was no need that the stage states; however often it is tried, one thread waits for it.
 //	hung task          with stall_timeout the guard stops it after so much silence (guard_stall.go), agent or not.
 //	disk full          output is dropped and the log says so; Start fails; what runs goes on.
 //	power cut          kills the tasks anyway; nothing here needs to survive it, so nothing is synced.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"lanjobs/task"
 )
 
 // reception is the one HTTP server behind the doors of all attempts. Which attempt a connection belongs to is settled when it is
@@ -15,18 +17,20 @@ type reception struct {
 	conns  chan net.Conn // from all doors; unbuffered, the server takes each at once
 	done   chan struct{}
 	once   sync.Once
+	clock  task.Clock
 }
 
 func newReception(r *Runner) *reception {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &reception{
-		conns: make(chan net.Conn), done: make(chan struct{}),
+		conns: make(chan net.Conn), done: make(chan struct{}), clock: r.clock,
 		server: &http.Server{
 			Handler: taskRoutes(), ReadHeaderTimeout: time.Minute, ErrorLog: r.httpLog, Protocols: &protocols,
 			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 				return context.WithValue(ctx, endpointKey{}, c.(*taskConn).endpoint)
 			},
+			ConnState: func(c net.Conn, s http.ConnState) { c.(*taskConn).rests(s == http.StateIdle) },
 		},
 	}
 }
@@ -67,10 +71,29 @@ func (c *reception) admit(conn net.Conn, e *endpoint) {
 	}
 }
 
+// pause keeps a door that lacks files from spinning.
+func (c *reception) pause() {
+	select {
+	case <-c.clock.After(acceptPause):
+	case <-c.done:
+	}
+}
+
 // taskConn is a connection that knows its attempt, which ends it.
 type taskConn struct {
 	net.Conn
 	endpoint *endpoint
+
+	// Guarded by the endpoint's mu.
+	number uint64 // the how manyth of its attempt
+	idle   bool   // between two requests
+}
+
+// rests notes whether the connection is between two requests.
+func (c *taskConn) rests(idle bool) {
+	c.endpoint.mu.Lock()
+	defer c.endpoint.mu.Unlock()
+	c.idle = idle
 }
 
 // Close also tells the endpoint that it need not.

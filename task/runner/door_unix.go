@@ -152,8 +152,11 @@ func (d *door) accept(c *reception) {
 		switch {
 		case closed != nil:
 			return
+		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM):
+			c.pause()
+			continue
 		case err != nil:
-			continue // the other side left, or files are short: the kernel says so again
+			continue // the other side left
 		case e == nil:
 			_ = unix.Close(conn)
 			continue

@@ -36,7 +36,8 @@ type endpoint struct {
 	mu       sync.Mutex
 	closed   bool
 	conns    map[*taskConn]bool
-	telling  bool // progress was sent less than a second ago
+	entered  uint64 // connections so far
+	telling  bool   // progress was sent less than a second ago
 	progress *string
 }
 
@@ -44,21 +45,49 @@ type endpoint struct {
 func (r *Runner) openEndpoint(a *attempt) (*endpoint, error) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	e := &endpoint{r: r, x: a.x, a: &a.assignment, rec: a.record, paths: r.paths(a.x), ctx: ctx, cancel: cancel}
-	return e, r.doors.open(r, e)
+	if err := r.doors.open(r, e); err != nil {
+		cancel()
+		return nil, err
+	}
+	return e, nil
 }
 
-// enter notes a connection, unless it comes too late.
+// maxTaskConns is how many connections a task may have at once: more than any needs, and far below the number of files that the node may
+// have open. A task that leaves each of its connections open must not take them from everybody else.
+const maxTaskConns = 128
+
+// enter notes a connection, unless it comes too late. One too many takes the place of the oldest that rests; if none does it is refused.
 func (e *endpoint) enter(c *taskConn) bool {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
+	var oldest *taskConn
+	if len(e.conns) >= maxTaskConns {
+		oldest = e.resting()
 	}
-	if e.conns == nil {
-		e.conns = map[*taskConn]bool{}
+	ok := !e.closed && (len(e.conns) < maxTaskConns || oldest != nil)
+	if ok {
+		if e.conns == nil {
+			e.conns = map[*taskConn]bool{}
+		}
+		e.entered++
+		c.number = e.entered
+		e.conns[c] = true
+		delete(e.conns, oldest)
 	}
-	e.conns[c] = true
-	return true
+	e.mu.Unlock()
+	if ok && oldest != nil {
+		_ = oldest.Close()
+	}
+	return ok
+}
+
+// resting is the oldest connection between two requests, nil if there is none; mu is held.
+func (e *endpoint) resting() (oldest *taskConn) {
+	for c := range e.conns {
+		if c.idle && (oldest == nil || c.number < oldest.number) {
+			oldest = c
+		}
+	}
+	return oldest
 }
 
 func (e *endpoint) exit(c *taskConn) {

@@ -337,3 +337,23 @@ func TestLongDataFolder(t *testing.T) {
 	}
 	_ = os.Chmod(b.r.sockets, 0o700)
 }
+
+// A task that leaves all its connections open must not take the node's files.
+func TestTaskThatLeavesItsConnectionsOpen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	x := b.sleeper()
+	for i := range maxTaskConns + 30 {
+		if status, body, _ := b.ask(x)("GET", "lease", ""); status != 200 {
+			t.Fatalf("connection %d: %d %s", i, status, body)
+		}
+	}
+	b.r.mu.Lock()
+	e := b.r.attempts[x].endpoint
+	b.r.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.conns) > maxTaskConns {
+		t.Errorf("%d connections are open", len(e.conns))
+	}
+}

@@ -36,13 +36,15 @@ type guard struct {
 
 	changed chan struct{} // nudges waitIdle
 	wake    chan struct{} // nudges poll
+	stale   chan struct{} // nudges flushLogs
 	born    chan struct{} // nudges the reaper: there is a child again
 
 	mu       sync.Mutex
 	held     map[task.ExecutionID]*guarded
 	mains    map[int]*guarded         // by pid of the command's own process
-	inflight int                      // forks under way
-	early    map[int]any              // ends of children whose fork has not returned yet
+	forks    uint64                   // begun so far
+	inflight map[uint64]bool          // those under way
+	early    map[int]earlyEnd         // ends of children whose fork has not returned yet
 	orphans  map[int]task.ExecutionID // children by adoption that a search found to be another attempt's
 	running  int                      // not ended
 	watching bool                     // watch looks at the clock already
@@ -96,8 +98,8 @@ func runGuard(c guardConfig, log *slog.Logger) error {
 	g := &guard{
 		cfg: c, clock: SystemClock(), log: log,
 		queue:   make(chan *guarded, 4*task.MaxSlots),
-		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), born: make(chan struct{}, 1),
-		held: map[task.ExecutionID]*guarded{}, mains: map[int]*guarded{}, early: map[int]any{},
+		changed: make(chan struct{}, 1), wake: make(chan struct{}, 1), stale: make(chan struct{}, 1), born: make(chan struct{}, 1),
+		held: map[task.ExecutionID]*guarded{}, mains: map[int]*guarded{}, inflight: map[uint64]bool{}, early: map[int]earlyEnd{},
 		orphans: map[int]task.ExecutionID{},
 		pack:    &logPack{dir: logDir(c.dir), guard: c.id},
 	}

@@ -13,6 +13,7 @@ type guarded struct {
 	launch    launch
 	record    []byte
 	deadlines task.Deadlines
+	fork      uint64 // the how manyth fork of this guard is its own
 	pid       int
 	began     task.Boot
 	timeoutAt task.Boot     // 0 = never
@@ -231,7 +232,8 @@ func (g *guard) finish(a *guarded) {
 	g.cgroup.put(a.slot)
 	g.noteJournal(g.journal.ended(a.x, a.exit))
 	g.notify(&message{Op: opExit, X: a.x, Exit: a.exit})
-	a.launch.Args, a.launch.Env = nil, nil // thousands may wait to be forgotten; a hunt may still need the mark
+	// Thousands may wait to be forgotten; a hunt may still need the mark.
+	a.launch.Args, a.launch.Env, a.output = nil, nil, nil
 	g.running--
 	nudge(g.changed)
 }

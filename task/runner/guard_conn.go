@@ -2,17 +2,27 @@ package runner
 
 import (
 	"bufio"
+	"errors"
 	"net"
+	"time"
 
 	"lanjobs/task"
 )
+
+// acceptPause keeps a failing accept from spinning.
+const acceptPause = 50 * time.Millisecond
 
 // accept serves one agent at a time; a new connection replaces the old one, whose agent is dead or has given it up.
 func (g *guard) accept(l net.Listener, card *hello) {
 	for {
 		conn, err := l.Accept()
-		if err != nil {
-			return // closed: the guard leaves
+		if errors.Is(err, net.ErrClosed) {
+			return // the guard leaves
+		}
+		if err != nil { // too few files, or the other side left: without a door the next agent would take this guard for frozen
+			g.log.Warn("connection not accepted", "error", err)
+			<-g.clock.After(acceptPause)
+			continue
 		}
 		out := &outbox{conn: conn}
 		g.mu.Lock()
@@ -33,7 +43,7 @@ func (g *guard) serve(conn net.Conn, out *outbox) {
 		if err != nil {
 			break
 		}
-		g.handle(m)
+		g.handle(out, m)
 	}
 	_ = conn.Close()
 	g.mu.Lock()
@@ -44,15 +54,20 @@ func (g *guard) serve(conn net.Conn, out *outbox) {
 	nudge(g.changed)
 }
 
-func (g *guard) handle(m *message) {
+// handle obeys a message. What is still to be read of a connection that was replaced counts no more: the agent that made the new
+// one was told what is held here, has given up what was not among it, and by now the cluster may run that elsewhere.
+func (g *guard) handle(from *outbox, m *message) {
 	if m.Op == opStart {
-		if a := g.take(m); a != nil {
+		if a := g.take(from, m); a != nil {
 			g.queue <- a
 		}
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.out != from {
+		return
+	}
 	a := g.held[m.X]
 	switch m.Op {
 	case opExtend:
@@ -92,10 +107,10 @@ func (g *guard) notify(m *message) {
 }
 
 // take notes a new attempt before anything of it begins. A repeated start is no second one.
-func (g *guard) take(m *message) *guarded {
+func (g *guard) take(from *outbox, m *message) *guarded {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.held[m.X] != nil || m.Launch == nil || m.Deadlines == nil {
+	if g.out != from || g.held[m.X] != nil || m.Launch == nil || m.Deadlines == nil {
 		return nil
 	}
 	a := &guarded{x: m.X, launch: *m.Launch, record: m.Blob, deadlines: *m.Deadlines}

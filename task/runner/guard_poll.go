@@ -56,14 +56,14 @@ func (g *guard) watch(ctx context.Context) {
 			g.pardon(gap)
 		}
 		seen = awake
-		tick := now.Sub(ticked) >= pollInterval
-		if tick {
+		if now.Sub(ticked) >= pollInterval {
 			ticked = now
 			if ticks++; ticks%oomSample == 0 {
 				g.sampleOOM()
 			}
+			nudge(g.stale)
 		}
-		next, running := g.obey(now, awake, tick)
+		next, running := g.obey(now, awake)
 		if !running {
 			return
 		}
@@ -71,8 +71,8 @@ func (g *guard) watch(ctx context.Context) {
 	}
 }
 
-// obey does what is due and tells when it should be called again. On a tick logs are brought up to date too.
-func (g *guard) obey(now task.Boot, awake time.Duration, tick bool) (next task.Boot, running bool) {
+// obey does what is due and tells when it should be called again.
+func (g *guard) obey(now task.Boot, awake time.Duration) (next task.Boot, running bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	next = now.Add(pollInterval)
@@ -96,12 +96,35 @@ func (g *guard) obey(now task.Boot, awake time.Duration, tick bool) (next task.B
 		if !a.killing {
 			next = min(next, a.nextDue())
 		}
-		if tick {
-			a.output.flushStale()
-		}
 	}
 	g.watching = g.running > 0
 	return next, g.watching
+}
+
+// flushLogs brings the logs of what runs up to date at each tick. It is apart from watch, since a disk that does not answer must not
+// keep a deadline from being obeyed.
+func (g *guard) flushLogs(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.stale:
+		}
+		for _, w := range g.openLogs() {
+			w.flushStale()
+		}
+	}
+}
+
+func (g *guard) openLogs() (out []*logWriter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range g.held {
+		if a.pid != 0 && a.done&partMain == 0 {
+			out = append(out, a.output)
+		}
+	}
+	return out
 }
 
 // beginStop is called with mu held. A lost lease gives the grace that its deadlines have; a time-out and a stall

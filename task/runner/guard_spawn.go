@@ -20,6 +20,7 @@ func (g *guard) begin(ctx context.Context) {
 	}
 	go g.reaper()
 	go g.poll(ctx)
+	go g.flushLogs(ctx)
 }
 
 // spawner starts commands one after the other, on one thread that it never leaves: the kernel's parent-death signal follows the
@@ -47,22 +48,53 @@ func (g *guard) launch(a *guarded) {
 		a.reason = task.StopLeaseLost // it waited so long, here or in the socket, that it must not begin any more
 	}
 	stopped := a.reason != ""
-	g.inflight++
+	g.forks++
+	a.fork = g.forks
+	g.inflight[a.fork] = true
 	g.mu.Unlock()
 	var err error
 	if !stopped {
 		err = g.start(a)
 	}
 	g.mu.Lock()
-	if g.inflight--; g.inflight == 0 {
-		clear(g.early)
-	}
+	delete(g.inflight, a.fork)
+	g.forgetEarly()
 	g.mu.Unlock()
 	if stopped || err != nil {
 		if err != nil {
 			a.status = startFailure(err, &a.launch)
 		}
 		g.over(a, partAll)
+	}
+}
+
+// earlyEnd is the end of a child that is no command yet: one whose fork has not returned, or an orphan.
+type earlyEnd struct {
+	status any
+	forks  uint64 // begun by then: no later fork's child is meant, whatever its pid
+}
+
+// of tells whether it may be the end of the child of a fork. Pids are used again: where forks never cease, an orphan's end would
+// else wait here until some command is given its pid, and be taken for that one's.
+func (e earlyEnd) of(fork uint64) bool { return e.forks >= fork }
+
+// takeEarly gives the end of a new command if it has come already; mu is held.
+func (g *guard) takeEarly(a *guarded) (status any, ended bool) {
+	e, ended := g.early[a.pid]
+	delete(g.early, a.pid)
+	return e.status, ended && e.of(a.fork)
+}
+
+// forgetEarly drops what no fork under way can be meant by; mu is held.
+func (g *guard) forgetEarly() {
+	for pid, e := range g.early {
+		meant := false
+		for fork := range g.inflight {
+			meant = meant || e.of(fork)
+		}
+		if !meant {
+			delete(g.early, pid)
+		}
 	}
 }
 
@@ -107,20 +139,29 @@ func (g *guard) noteBirth(a *guarded, c child) {
 		a.timeoutAt = a.began.Add(a.launch.Timeout.Duration())
 	}
 	g.mains[a.pid] = a
-	end, ended := g.early[a.pid]
-	delete(g.early, a.pid)
+	end, ended := g.takeEarly(a)
 	g.notify(&message{Op: opStarted, X: a.x, Pid: a.pid})
-	if a.reason != "" && !ended {
-		if g.clock.Boot() >= a.stopKill {
-			g.kill(a)
-		} else {
-			go g.term(a)
-		}
+	if !ended {
+		g.bornLate(a)
 	}
 	g.mu.Unlock()
 	nudge(g.born)
 	if ended {
 		go g.mainEnded(a, end)
+	}
+}
+
+// bornLate stops a new process that should be stopping already; mu is held. A guard that was frozen in the middle of the fork may find
+// its deadline behind it: then somebody else runs the shard, and the next poll would be too late.
+func (g *guard) bornLate(a *guarded) {
+	switch do, reason := a.due(a.began); {
+	case do == actKill:
+		if a.reason == "" {
+			a.reason = reason
+		}
+		g.kill(a)
+	case a.reason != "":
+		go g.term(a)
 	}
 }
 

@@ -21,7 +21,8 @@ func (r *Runner) build() string {
 	return fmt.Sprintf("%x-%x", info.Size(), info.ModTime().UnixNano())
 }
 
-// guard is the living guard of this binary; the first start makes it.
+// guard is the living guard of this binary; the first start makes it. While that cannot be started (the binary is being replaced at this
+// moment, or the new one is broken) a guard of before goes on taking attempts.
 func (r *Runner) guard() (*link, error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -31,6 +32,10 @@ func (r *Runner) guard() (*link, error) {
 	}
 	id, err := r.startGuard(build)
 	if err != nil {
+		if l := r.linkOf(""); l != nil {
+			r.log.Warn("no guard of this binary can be started; one of before is used", "guard", l.hello.ID, "error", err)
+			return l, nil
+		}
 		return nil, err
 	}
 	l, _, err := r.dialGuard(id)
@@ -48,11 +53,12 @@ func (r *Runner) guard() (*link, error) {
 	return l, nil
 }
 
+// linkOf is a living guard of a binary, of any for "".
 func (r *Runner) linkOf(build string) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.links {
-		if l.hello.Build == build && l.out.alive() {
+		if (build == "" || l.hello.Build == build) && l.out.alive() {
 			return l
 		}
 	}
@@ -84,6 +90,7 @@ func (r *Runner) startGuard(build string) (string, error) {
 	err = cmd.Start()
 	closeQuietly(said)
 	if err != nil {
+		_ = os.Remove(words.Name()) // it has said nothing
 		return "", err
 	}
 	// Not in the group of goroutines that Close waits for: the guard outlives the agent.

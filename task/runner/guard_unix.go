@@ -119,8 +119,8 @@ func (g *guard) childEnded(pid int, ws syscall.WaitStatus) {
 	a := g.mains[pid]
 	delete(g.mains, pid)
 	delete(g.orphans, pid)
-	if a == nil && g.inflight > 0 {
-		g.early[pid] = ws
+	if a == nil && len(g.inflight) > 0 {
+		g.early[pid] = earlyEnd{ws, g.forks}
 	}
 	g.mu.Unlock()
 	if a != nil {

@@ -114,13 +114,19 @@ func (j *journal) forget(x task.ExecutionID) error {
 		return nil
 	}
 	delete(j.live, x)
+	var failed error
 	if j.size > journalSlack && j.size > 2*j.liveBytes() {
-		return j.rewrite()
+		if failed = j.rewrite(); failed == nil {
+			return nil
+		}
 	}
-	return j.append(fmt.Appendf(nil, "F %s\n", x))
+	return errors.Join(failed, j.append(fmt.Appendf(nil, "F %s\n", x)))
 }
 
 func (j *journal) append(line []byte) error {
+	if err := j.reopen(); err != nil {
+		return err
+	}
 	if j.torn {
 		line = append([]byte("\n"), line...)
 	}
@@ -128,6 +134,19 @@ func (j *journal) append(line []byte) error {
 	j.size += int64(n)
 	j.torn = n < len(line) && (n > 0 || j.torn)
 	return err
+}
+
+// reopen opens the file again if rewrite could not.
+func (j *journal) reopen() (err error) {
+	if j.file == nil {
+		j.file, err = openToAppend(j.path)
+	}
+	return err
+}
+
+// openToAppend gives no file with an error.
+func openToAppend(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
 func (j *journal) liveBytes() int64 {
@@ -138,7 +157,7 @@ func (j *journal) liveBytes() int64 {
 	return int64(n)
 }
 
-// rewrite replaces the file in one step, so that a death in the middle leaves the old one.
+// rewrite replaces the file in one step, so that a death in the middle leaves the old one. If it fails the old one is written on.
 func (j *journal) rewrite() error {
 	buf := bytes.Clone(j.head)
 	for x, e := range j.live {
@@ -147,25 +166,29 @@ func (j *journal) rewrite() error {
 			buf = append(buf, exitLine(x, e.exit)...)
 		}
 	}
-	next := j.path + ".new"
-	if err := os.WriteFile(next, buf, 0o600); err != nil {
+	next := j.path + unfinished
+	err := os.WriteFile(next, buf, 0o600)
+	if err == nil {
+		if j.file != nil { // Windows replaces no open file
+			_ = j.file.Close() // written without buffer: nothing left to lose
+			j.file = nil
+		}
+		err = os.Rename(next, j.path)
+	}
+	if err != nil {
+		_ = os.Remove(next)
 		return err
 	}
-	if err := j.file.Close(); err != nil { // Windows replaces no open file
-		return err
-	}
-	renamed := os.Rename(next, j.path)
-	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0o600)
-	if err := errors.Join(renamed, err); err != nil {
-		return err
-	}
-	j.file, j.size, j.torn = f, int64(len(buf)), false
-	return nil
+	j.size, j.torn = int64(len(buf)), false
+	return j.reopen()
 }
 
 // close ends writing; a journal that holds nothing any more is removed.
 func (j *journal) close() error {
-	err := j.file.Close()
+	var err error
+	if j.file != nil {
+		err = j.file.Close()
+	}
 	if len(j.live) == 0 {
 		err = errors.Join(err, os.Remove(j.path))
 	}

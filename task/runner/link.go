@@ -22,7 +22,7 @@ type link struct {
 	in    *bufio.Reader
 }
 
-// helloBound is how long a guard may take to answer the door; one that is frozen does not.
+// helloBound is how long a guard may take to answer the door, and for each thing that it holds; one that is frozen does not.
 const helloBound = 3 * time.Second
 
 // dialGuard connects and reads the guard's card. If somebody listens but does not answer, pid is whose door it is.
@@ -60,13 +60,20 @@ func (r *Runner) leave(l *link) {
 	l.out.finish(r.clock.Wall().Add(time.Second))
 }
 
-// listHeld asks a guard what it holds. It is called before anything else reads the connection.
-func (r *Runner) listHeld(l *link) ([]*message, error) {
+// listHeld asks a guard what it holds. It is called before anything else reads the connection, and closes that if there is no answer.
+func (r *Runner) listHeld(l *link) (held []*message, err error) {
+	defer func() {
+		if err != nil {
+			_ = l.out.conn.Close()
+		}
+	}()
 	if err := l.out.send(&message{Op: opList}); err != nil {
 		return nil, err
 	}
-	var held []*message
 	for {
+		if err := l.out.conn.SetReadDeadline(r.clock.Wall().Add(helloBound)); err != nil {
+			return nil, err
+		}
 		m, err := readFrame(l.in)
 		if err != nil {
 			return nil, err
@@ -75,7 +82,7 @@ func (r *Runner) listHeld(l *link) ([]*message, error) {
 		case opHeld:
 			held = append(held, m)
 		case opListed:
-			return held, nil
+			return held, l.out.conn.SetReadDeadline(time.Time{})
 		case opExit: // between the door and the list: the list repeats it
 		}
 	}
@@ -127,7 +134,7 @@ func (r *Runner) reattach(l *link, m *message) {
 	}
 	a.link, a.grave = l, nil
 	a.started = a.started || m.Pid != 0
-	a.pid = m.Pid
+	a.pid, a.pidHeard = m.Pid, r.clock.Boot()
 	if m.Deadlines != nil {
 		a.deadlines = a.deadlines.Later(*m.Deadlines)
 	}
@@ -176,7 +183,7 @@ func (r *Runner) hear(l *link, m *message) {
 	}
 	switch m.Op {
 	case opStarted:
-		a.started, a.pid = true, m.Pid
+		a.started, a.pid, a.pidHeard = true, m.Pid, r.clock.Boot()
 	case opExit:
 		if m.Exit != nil {
 			r.endLocked(a, m.Exit)
@@ -196,7 +203,9 @@ func (r *Runner) lost(old *link) {
 		r.log.Warn("guard died", "guard", id, "error", err)
 		r.killGuard(pid) // 0 unless somebody listens and does not answer
 		if err := r.bury(id); err != nil {
+			// Their ends are not known, but that they have ended is: they must not be renewed for ever.
 			r.log.Error("journal of a dead guard", "guard", id, "error", err)
+			_ = r.settleDead(id, nil, old.hello.Cgroup) // without a journal it cannot fail
 		}
 		return
 	}

@@ -53,6 +53,7 @@ type logWriter struct {
 	scratch []byte
 	early   []byte // records of the first moment, not in a file yet
 	polls   int
+	closed  bool
 }
 
 // partialLine is the beginning of a line whose end has not been seen.
@@ -88,6 +89,9 @@ func (w *logWriter) write(s stream, data []byte) {
 func (w *logWriter) flushStale() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
 	if w.polls++; w.polls > 1 {
 		w.settle()
 	}
@@ -122,6 +126,7 @@ func (w *logWriter) close() *packPlace {
 		}
 	}
 	w.noteLoss()
+	w.closed = true
 	switch {
 	case w.file == nil && w.seq > 0:
 		return nil // the disk refused a new file
@@ -213,9 +218,7 @@ func (w *logWriter) room(n int64) error {
 	if w.size+n <= limit || w.size == int64(logHeader) || inLine && w.size+n <= limit+2*logMaxLine {
 		return nil
 	}
-	if err := w.file.Close(); err != nil {
-		return err
-	}
+	_ = w.file.Close() // written without buffer; a network's disk may tell of its trouble only here, and the next file is another
 	w.file = nil
 	w.seq++
 	return w.open()

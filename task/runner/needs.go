@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +28,65 @@ func unmet(format string, args ...any) error { return &unmetError{fmt.Sprintf(fo
 
 // needsDisk tells whether preparing the attempt asks file systems that may not answer.
 func needsDisk(s *task.StageSpec) bool {
-	return s.Workdir != "" || len(s.Paths) > 0 || len(s.Programs) > 0
+	return s.Workdir != "" || len(s.Paths) > 0 || len(s.Programs) > 0 || len(s.EnvFiles) > 0 || s.Run == "" && len(s.Command) > 0 && isPath(s.Command[0])
+}
+
+// isPath tells a program that is named by its place from one that is looked for on the PATH.
+func isPath(program string) bool {
+	return strings.ContainsRune(program, '/') || runtime.GOOS == "windows" && strings.ContainsRune(program, '\\')
+}
+
+// checkEnvFiles sees to it that reading them does not take for ever: a share may be gone, and nobody may write to a pipe. What else is
+// wrong with one is said where it is read.
+func (r *Runner) checkEnvFiles(files []string) error {
+	for _, name := range files {
+		err := r.ask("env file "+name, func() error { return openPlain(name) })
+		switch {
+		case errors.Is(err, errNoAnswer):
+			return cannotStart(126, "env file %s on %s does not answer for %s (a network share that is gone?)", name, r.cfg.NodeName, answerBound)
+		case errors.Is(err, errPipe):
+			return cannotStart(126, "env file %s is %v", name, err)
+		}
+	}
+	return nil
+}
+
+var errPipe = errors.New("a pipe, not a file")
+
+func openPlain(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 {
+		return errPipe
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(f)
+	_, err = f.Read(make([]byte, 1))
+	return err
+}
+
+// checkProgram does the same for a program that is named by its place.
+func (r *Runner) checkProgram(stage *task.StageSpec, v *vars, dir string) error {
+	if stage.Run != "" || len(stage.Command) == 0 {
+		return nil
+	}
+	path := v.expand(stage.Command[0])
+	if !isPath(path) {
+		return nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	err := r.ask("program "+path, func() error { _, err := os.Stat(path); return err })
+	if errors.Is(err, errNoAnswer) {
+		return cannotStart(126, "program %s on %s does not answer for %s (a network share that is gone?)", path, r.cfg.NodeName, answerBound)
+	}
+	return nil // whatever else there is, it is said where it is looked for
 }
 
 // checkPaths: directories that can be read.

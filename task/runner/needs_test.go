@@ -151,3 +151,35 @@ func TestTooManyQuestionsWait(t *testing.T) {
 		t.Error("who asks the same may wait with the others")
 	}
 }
+
+// The same for what a job reads or runs by its place: without a bound the attempt would never end, nobody could cancel it, and a few of
+// them would take all starts of the node.
+func TestHungEnvFileAndProgram(t *testing.T) {
+	t.Parallel()
+	clock := quickBound{SystemClock(), make(chan time.Time)}
+	b := newBench(t, func(c *Config) { c.Clock = clock })
+	gone := filepath.Join(b.cfg.Dir, "gone")
+	never := make(chan struct{})
+	defer close(never)
+	for _, what := range []string{"env file " + gone, "program " + gone} { // as a dead share: the question is asked and waits
+		b.r.probes.begin(what, func() error { <-never; return nil })
+	}
+	reads := command("true")
+	reads.Stages[0].EnvFiles = []string{gone}
+	for _, spec := range []*task.Spec{reads, command(gone)} {
+		x := b.start(spec, far())
+		if _, e := b.run(command("true")); e.Outcome.ExitCode != 0 {
+			t.Errorf("another attempt: %+v", e.Outcome)
+		}
+		clock.passed <- time.Time{}
+		if e := b.exit(x); e.Outcome.End != task.EndStartFailed || !strings.Contains(e.Outcome.Message, gone+" on nas does not answer") {
+			t.Errorf("%+v", e.Outcome)
+		}
+	}
+	pipe := filepath.Join(b.cfg.Dir, "pipe")
+	mkfifo(t, pipe)
+	reads.Stages[0].EnvFiles = []string{pipe}
+	if _, e := b.run(reads); e.Outcome.End != task.EndStartFailed || !strings.Contains(e.Outcome.Message, "a pipe, not a file") {
+		t.Errorf("%+v", e.Outcome)
+	}
+}

@@ -49,7 +49,11 @@ func (p paths) remove(spares *spareDirs) error {
 	if p.tainted || !spares.give(p.dir) {
 		errs = append(errs, os.RemoveAll(p.dir))
 	}
-	for _, name := range []string{p.checkpoint, p.seq, p.rng, p.output, p.stop, p.script} {
+	names := []string{p.checkpoint, p.seq, p.rng, p.output, p.stop}
+	for _, suffix := range scriptSuffixes() {
+		names = append(names, p.script+suffix)
+	}
+	for _, name := range names {
 		if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
 			errs = append(errs, err)
 		}
@@ -128,11 +132,18 @@ func readRegular(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// writeWhole writes a file in one step: who waits for it to appear never reads half of it.
+// writeWhole writes a file in one step: who waits for it to appear never reads half of it. What a full disk took of it is removed.
 func writeWhole(path string, data []byte, mode os.FileMode) error {
-	next := path + ".new"
-	if err := os.WriteFile(next, data, mode); err != nil {
-		return err
+	next := path + unfinished
+	err := os.WriteFile(next, data, mode)
+	if err == nil {
+		err = os.Rename(next, path)
 	}
-	return os.Rename(next, path)
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return err
 }
+
+// unfinished ends the names of files that are still being written.
+const unfinished = ".new"

@@ -70,6 +70,9 @@ func (r *Runner) prepare(rec *record, u *taskUser, stage *task.StageSpec, files 
 	if err := r.checkPaths(stage.Paths); err != nil { // before anything that may be on one of them
 		return nil, err
 	}
+	if err := r.checkEnvFiles(stage.EnvFiles); err != nil {
+		return nil, err
+	}
 	if err := u.mayHave(stage, len(files)); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,9 @@ func (r *Runner) prepare(rec *record, u *taskUser, stage *task.StageSpec, files 
 	rec.Workdir = dir
 	v.set("PWD", dir)
 	if err := writeFiles(dir, files, sharedSuffix(dir, p)); err != nil {
+		return nil, err
+	}
+	if err := r.checkProgram(stage, v, dir); err != nil {
 		return nil, err
 	}
 	program, args, err := buildCommand(stage, v, dir, p.script)
@@ -111,11 +117,15 @@ func saveCheckpoint(p paths, o owner, cp *task.Checkpoint) error {
 	if o == (owner{}) {
 		return writeWhole(p.checkpoint, cp.Data, 0o600)
 	}
-	next := p.checkpoint + ".new"
-	if err := errors.Join(os.WriteFile(next, cp.Data, 0o600), o.give(next)); err != nil {
-		return err
+	next := p.checkpoint + unfinished
+	err := errors.Join(os.WriteFile(next, cp.Data, 0o600), o.give(next))
+	if err == nil {
+		err = os.Rename(next, p.checkpoint)
 	}
-	return os.Rename(next, p.checkpoint)
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return err
 }
 
 // loadCheckpoint gives the last one that was accepted, nil if none.

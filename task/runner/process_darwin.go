@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"lanjobs/task"
 )
 
 const zombieState = 5 // SZOMB of sys/proc.h
@@ -31,6 +33,9 @@ func listProcs() ([]procInfo, error) {
 	}
 	return out, nil
 }
+
+// bornAfter is not known here: the kernel tells when a process began by the wall clock.
+func bornAfter(procInfo, task.Boot) bool { return false }
 
 // isZombie is not asked here: launchd reaps at once.
 func isZombie(int) bool { return false }

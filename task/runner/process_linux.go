@@ -7,8 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lanjobs/task"
 )
 
 // listProcs lists all processes but zombies, which do nothing any more and only wait for their parent.
@@ -64,6 +67,13 @@ func parseStat(line []byte) (p procInfo, ok bool) {
 	p.sid, _ = strconv.Atoi(f[3])
 	p.start, _ = strconv.ParseUint(f[19], 10, 64)
 	return p, p.pid > 0
+}
+
+// bornAfter tells whether a process began clearly after a moment. The kernel counts its start from boot, sleep included, in hundredths
+// of a second.
+func bornAfter(p procInfo, at task.Boot) bool {
+	const tick, slack = 10 * time.Millisecond, time.Second
+	return time.Duration(p.start)*tick > time.Duration(at)+slack
 }
 
 // isZombie: dead, only not yet reaped by whoever is its parent.

@@ -122,7 +122,7 @@ func TestStalledIsCountedOnTheAwakeClock(t *testing.T) {
 	g.pardon(5 * time.Second)
 	check("pardoned", time.Minute+15*time.Second-1, false)
 	check("silent all the same", time.Minute+15*time.Second, true)
-	g.handle(&message{Op: opAlive, X: a.x})
+	g.handle(nil, &message{Op: opAlive, X: a.x})
 	check("sign of life", g.clock.Awake()+time.Second, false)
 	a.reason = task.StopCancel
 	check("stopping", 1<<60, false)
