@@ -15,7 +15,7 @@ import (
 
 func approveRow() *command {
 	return &command{
-		name: "approve", operands: "[CODE]", max: 1, short: "let in a machine or a person that waits with a code; without CODE, list who waits",
+		name: "approve", operands: "[CODE]", max: 1, short: "let in who waits with a code; without CODE, list them",
 		takes: takesNode | takesOutput | takesYes,
 		long: `CODE is what "lanjobs join" or "lanjobs login" shows on the other machine, 8 letters and digits in any case. It never crosses the
 network: both sides prove to each other that they have it. Works on any member, and from an admin's login. --role may give another

@@ -82,9 +82,18 @@ func (c *call) saidStarted(v *task.ClusterView) {
 // toKeep is the command that makes a node start with its machine.
 func (c *call) toKeep() string {
 	if c.goos == "windows" {
-		return "lanjobs service install, as administrator"
+		return c.here("lanjobs service install") + ", as administrator"
 	}
-	return "sudo lanjobs service install"
+	return c.here("sudo lanjobs service install")
+}
+
+// here adds to a command the folder that this one was told, so that it is about the same node; one from a variable holds by itself,
+// but not for sudo.
+func (c *call) here(command string) string {
+	if c.opt.dataDir == "" || c.opt.dataDir == c.getenv("LANJOBS_DATA_DIR") && !strings.HasPrefix(command, "sudo ") {
+		return command
+	}
+	return command + " --data-dir " + c.dataDir()
 }
 
 // byManager starts the service, if one is installed for the node here and this user may start it. What the command line says of

@@ -137,7 +137,7 @@ func (c *call) explainDoor(err error) error {
 	}
 	if _, exists := nodeHere(c.dataDir()); exists {
 		return &exitError{code: exitNoNode, detail: transport.ErrNoNode.Error() + ", but one was: its data is in " + c.dataDir() + ".",
-			hint: "start it again: lanjobs serve", cause: transport.ErrNoNode}
+			hint: "start it again: " + c.here("lanjobs serve") + " · in the background, and with the machine: " + c.toKeep(), cause: transport.ErrNoNode}
 	}
 	return err
 }

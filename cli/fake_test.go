@@ -40,6 +40,7 @@ type fakeAPI struct {
 	requests  []fakeRequest   // all of them
 	onSubmit  func(*fakeJob)  // what the cluster does with a job, in its own time
 	writes    map[string]bool // request ids seen
+	afterInit func()          // gives the cluster its name, later than the answer
 	leaving   time.Duration   // how long it takes to give work back
 	gone      bool            // after leave: nothing listens
 	mux       *http.ServeMux
@@ -399,6 +400,10 @@ func (f *fakeAPI) makeToken(r *http.Request) any {
 func (f *fakeAPI) init(r *http.Request) any {
 	var b transport.InitBody
 	_ = json.NewDecoder(r.Body).Decode(&b)
-	f.view.Name = b.Cluster
+	if f.afterInit == nil {
+		f.view.Name = b.Cluster
+	} else {
+		go f.afterInit()
+	}
 	return transport.InitView{Cluster: b.Cluster, ClusterID: "c1", Node: f.view.SelfName, Fingerprint: "3F9A-7C21-0B4E"}
 }

@@ -163,8 +163,12 @@ func (c *call) outcome(jobs []task.JobView, here bool) error {
 			text += " (" + oneLine(j.Reason) + ")"
 		}
 		c.say("%s.", text)
-		if here && j.State == task.JobFailed {
-			c.say("%swhy: lanjobs show %s --attempts · again, from its checkpoints: lanjobs retry %s --dead", indent, j.ID, j.ID)
+		switch {
+		case !here || j.State != task.JobFailed:
+		case j.Shards.Failed > 0:
+			c.say("%swhy: lanjobs show %s --dead · again, from its checkpoints: lanjobs retry %s --dead", indent, j.ID, j.ID)
+		default:
+			c.say("%swhy: lanjobs show %s --attempts · again, from its checkpoints: lanjobs retry %s", indent, j.ID, j.ID)
 		}
 	}
 	if bad {

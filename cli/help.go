@@ -99,19 +99,29 @@ func rootHelp(g *group) string {
 	b.WriteString("First steps: lanjobs run job.yaml · lanjobs run -- COMMAND · lanjobs status\n")
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n%s\n", s.title)
-		w := columns(&b)
 		for _, name := range s.names {
 			if sub := findGroup(g, name); sub != nil {
-				fmt.Fprintf(w, "  %s %s\t%s\n", name, strings.Join(sub.verbs(), "|"), sub.short)
+				entry(&b, name+" "+strings.Join(sub.verbs(), "|"), sub.short)
 				continue
 			}
 			cmd := g.find(name)
-			fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(name+" "+cmd.operands), cmd.short)
+			entry(&b, strings.TrimSpace(name+" "+cmd.operands), cmd.short)
 		}
-		w.Flush()
 	}
-	fmt.Fprintf(&b, "\nOn a command: lanjobs COMMAND --help\nTopics of lanjobs help: %s\n", strings.Join(topicNames(), ", "))
+	fmt.Fprintf(&b, "\nOn a command: lanjobs COMMAND --help   On a topic: lanjobs help TOPIC\nTopics: %s\n", strings.Join(topicNames(), ", "))
 	return b.String()
+}
+
+// besideCommand is where the texts of the program's help begin: with the longest of them, a line fits into 80 columns or nearly so.
+const besideCommand = 29
+
+// entry is one line of the program's help, or two if the command has no room beside its text.
+func entry(b *strings.Builder, name, text string) {
+	if len([]rune(name)) > besideCommand-4 {
+		fmt.Fprintf(b, "  %s\n", name)
+		name = ""
+	}
+	fmt.Fprintf(b, "  %-*s%s\n", besideCommand-2, name, text)
 }
 
 func (g *group) verbs() []string {

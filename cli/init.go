@@ -87,7 +87,24 @@ func (c *call) initRunning(ctx context.Context, cl *client, name string, f serve
 	if err := cl.post(ctx, "/v1/init", transport.InitBody{Cluster: name, Listen: f.listen}, view); err != nil {
 		return c.explainDoor(err)
 	}
+	c.untilFirst(ctx, name)
 	return c.saidInit(view, f.listen)
+}
+
+// untilFirst waits until the node here, which is built anew after an init, is the leader of its cluster: the next command must not meet
+// the node of before. It gives up after a while: the cluster is made all the same.
+func (c *call) untilFirst(ctx context.Context, cluster string) {
+	cl := c.clientHere()
+	cl.slow = nil
+	for start := c.clock.Awake(); c.clock.Awake()-start < startPatience; {
+		v := &task.ClusterView{}
+		if cl.try(ctx, request{method: "GET", path: "/v1/status"}, v) == nil && v.Name == cluster && v.Leader != "" {
+			return
+		}
+		if wait(ctx, c.clock, startPoll) != nil {
+			return
+		}
+	}
 }
 
 // initStopped makes the cluster on disk, of nothing or of the node that was here, then starts its node.

@@ -27,13 +27,18 @@ cannot even start: its data is put aside all the same.`,
 			if err != nil {
 				return err
 			}
-			if err := c.confirm(fmt.Sprintf("Take %s out of %s?", v.SelfName, clusterName(v.Name))); err != nil {
+			question, end := fmt.Sprintf("Take %s out of %q?", v.SelfName, v.Name), fmt.Sprintf("%s has left %q", v.SelfName, v.Name)
+			if v.Name == "" { // there is nobody to leave
+				question = "The node here is in no cluster (this machine only). End it and put its data, jobs and schedules aside?"
+				end = "The node here has ended; its data is put aside, in " + c.dataDir()
+			}
+			if err := c.confirm(question); err != nil {
 				return err
 			}
 			if err := c.leave(ctx, cl, c.flags.Bool("force")); err != nil {
 				return err
 			}
-			return c.done(nil, nil, "%s has left %s", v.SelfName, clusterName(v.Name))
+			return c.done(nil, nil, "%s", end)
 		},
 	}
 }

@@ -19,18 +19,25 @@ func short(seconds float64) string {
 	return fmt.Sprintf("%dd", s/86400)
 }
 
-// length is a length of time in two units: 4m12s, 2h05m, 3d4h.
+// length is a length of time in two units: 4m12s, 2h05m, 3d4h. Nothing of the smaller one is not written: 4m, 2h, 3d.
 func length(seconds float64) string {
 	s := int(max(seconds, 0))
 	switch {
 	case s < 60:
 		return fmt.Sprintf("%ds", s)
 	case s < 60*60:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+		return two(s/60, "m", "%02ds", s%60)
 	case s < 24*60*60:
-		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+		return two(s/3600, "h", "%02dm", s/60%60)
 	}
-	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
+	return two(s/86400, "d", "%dh", s/3600%24)
+}
+
+func two(great int, unit, format string, small int) string {
+	if small == 0 {
+		return fmt.Sprintf("%d%s", great, unit)
+	}
+	return fmt.Sprintf("%d%s"+format, great, unit, small)
 }
 
 // shorter is short, or "-".

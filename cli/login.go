@@ -222,6 +222,7 @@ func (c *call) giveUp(ctx context.Context, a *transport.Access) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*logoutPatience) // a connection that hangs outlasts the patience
 	defer cancel()
 	cl := &client{door: door, clock: c.clock, whom: func() string { return fmt.Sprintf("%q", a.ClusterName) }}
+	cl.known.Store(true) // the members cut the connections of a client that is removed, at times this answer with them: it is asked again
 	err = cl.patiently(ctx, logoutPatience, request{method: http.MethodDelete, path: "/v1/clients/self", id: newRequestID()}, nil)
 	if errors.Is(err, task.ErrNotAllowed) {
 		return nil

@@ -15,7 +15,7 @@ import (
 
 func lsRow() *command {
 	return &command{
-		name: "ls", short: "list jobs, newest first; finished ones as long as they are kept",
+		name: "ls", short: "list jobs, newest first; finished ones while they are kept",
 		long: `  lanjobs ls --state running,pending      lanjobs ls --queue video --since 24h      lanjobs ls --label team=media
   lanjobs ls --dead                       dead shards of all jobs, those that ended alike in one row, and how to run them again`,
 		takes: takesNode | takesOutput | takesWatch | takesSelector,

@@ -18,9 +18,11 @@ func nodeGroup() *group {
 		{name: "ls", short: "list machines", takes: takesNode | takesOutput | takesWatch | takesSelector, run: runNodeLs},
 		{name: "show", operands: "NODE", min: 1, max: 1, short: "one machine in full", takes: takesNode | takesOutput | takesWatch, run: runNodeShow},
 		{name: "drain", operands: "[NODE]", max: 1, short: "give it nothing new; what runs may end, or moves",
+			long: `What moves is stopped as by its stop_grace and goes on elsewhere from its last checkpoint; no attempt is counted for it.
+Example: lanjobs node drain nas --deadline 1h --wait --reason "new disk"`,
 			takes: takesNode | takesOutput | takesWait, run: runNodeDrain,
 			flags: []urfave.Flag{
-				lengthFlag("deadline", 0, "what runs may end within `TIME`, then it moves (0: at once)"),
+				lengthFlag("deadline", 0, "what runs may end within `TIME`, as 1h, then it moves (0: it moves at once)"),
 				&urfave.BoolFlag{Name: "self", Usage: "this machine"},
 				&urfave.StringFlag{Name: "reason", Usage: "`TEXT` for status and the audit log"},
 			}},
@@ -168,7 +170,9 @@ func (c *call) nodeAnswer(n *task.NodeView) answer {
 	if n.Since != nil {
 		add("since", stamp(*n.Since, c.clock.Wall()))
 	}
-	add("seen", shorter(n.SeenSeconds))
+	if n.SeenSeconds != nil {
+		add("seen", short(*n.SeenSeconds)+" ago")
+	}
 	add("load", loadText(*n))
 	add("running", fmt.Sprintf("%d of %d slots", n.Running, n.Slots))
 	add("labels", labelText(n.Labels))

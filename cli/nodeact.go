@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -43,7 +44,12 @@ func runNodeDrain(ctx context.Context, c *call) error {
 	if err := cl.post(ctx, nodePath(ref, "drain"), body, n); err != nil {
 		return c.explainDoor(err)
 	}
+	said := 0
 	for c.opt.wait && n.Running > 0 {
+		if n.Running != said {
+			c.say("%s still run on %s …", count(n.Running, "shard"), n.Name)
+			said = n.Running
+		}
 		if wait(ctx, c.clock, followMost) != nil {
 			return context.Cause(ctx)
 		}
@@ -51,7 +57,18 @@ func runNodeDrain(ctx context.Context, c *call) error {
 			return c.explainDoor(err)
 		}
 	}
-	return c.done(n, []string{n.Name}, "%s gets nothing new (%d running). Undo: lanjobs node resume %s", n.Name, n.Running, n.Name)
+	return c.done(n, []string{n.Name}, "%s gets nothing new; %s. Undo: lanjobs node resume %s", n.Name, whatRuns(n, deadline), n.Name)
+}
+
+// whatRuns says what becomes of the work of a machine that is drained.
+func whatRuns(n *task.NodeView, deadline time.Duration) string {
+	switch {
+	case n.Running == 0:
+		return "nothing runs there"
+	case deadline > 0:
+		return fmt.Sprintf("what runs there (%s) may end within %s, then it moves", count(n.Running, "shard"), length(deadline.Seconds()))
+	}
+	return fmt.Sprintf("what runs there (%s) is stopped and goes on elsewhere", count(n.Running, "shard"))
 }
 
 func runNodeResume(ctx context.Context, c *call) error {

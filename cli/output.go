@@ -51,7 +51,7 @@ func (c *call) frame(a answer) []string {
 	s := c.out()
 	var lines []string
 	for _, l := range a.head {
-		lines = append(lines, s.text(l))
+		lines = append(lines, s.overlong(l)...)
 	}
 	for i, t := range c.tablesOf(a) {
 		if a.gap && i > 0 {
@@ -60,7 +60,7 @@ func (c *call) frame(a answer) []string {
 		lines = append(lines, s.lines(t)...)
 	}
 	for _, l := range a.foot {
-		lines = append(lines, s.text(l))
+		lines = append(lines, s.overlong(l)...)
 	}
 	return lines
 }

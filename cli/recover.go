@@ -16,7 +16,7 @@ import (
 
 func recoverRow() *command {
 	return &command{
-		name: "recover", short: "go on from this machine alone after a majority of the voters is lost for good",
+		name: "recover", short: "go on from this machine alone: a majority is lost for good",
 		takes: takesNode | takesOutput | takesYes | takesDryRun,
 		long: `Read "lanjobs help lost-quorum" first. It asks every member, refuses while enough of them answer or another one knows more, and
 wants the cluster's name typed; with --yes, --cluster NAME. --dry-run only shows who is left.`,

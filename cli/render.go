@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // style is a colour of the 16-colour palette. It never carries meaning alone: a word or a sign stands beside it.
@@ -75,20 +74,6 @@ func (s *screen) text(t string) string {
 
 var signs = strings.NewReplacer("✓", "ok", "✕", "x", "█", "#", "░", ".", "→", "->", "…", "...", "·", "-", "–", "-", "×", "x", "≥", ">=", "≤", "<=", "“", `"`, "”", `"`)
 
-// cell is one field of a table.
-type cell struct {
-	text  string
-	style style
-}
-
-func cells(texts ...string) []cell {
-	out := make([]cell, len(texts))
-	for i, t := range texts {
-		out[i] = cell{text: t}
-	}
-	return out
-}
-
 // state is a cell with the colour of its word.
 func state(word string) cell { return cell{word, stateStyle(word)} }
 
@@ -108,73 +93,14 @@ func stateStyle(word string) style {
 	return plain
 }
 
-// table is rows under a head; all rows have as many cells.
-type table struct {
-	head []string
-	rows [][]cell
-}
-
-// lines lays a table out: columns two spaces apart, nothing cut but what the terminal has no room for.
-func (s *screen) lines(t table) []string {
-	columns := len(t.head)
-	for _, row := range t.rows {
-		columns = max(columns, len(row)) // a table may have no head
-	}
-	widths := make([]int, columns)
-	for i, h := range t.head {
-		widths[i] = utf8.RuneCountInString(h)
-	}
-	for _, row := range t.rows {
-		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(s.text(c.text)))
-		}
-	}
-	var out []string
-	if len(t.head) > 0 {
-		out = append(out, s.line(cells(t.head...), widths))
-	}
-	for _, row := range t.rows {
-		out = append(out, s.line(row, widths))
-	}
-	return out
-}
-
-func (s *screen) line(row []cell, widths []int) string {
-	var b strings.Builder
-	room := s.width
-	last := len(row) - 1
-	for last > 0 && row[last].text == "" {
-		last--
-	}
-	for i, c := range row[:last+1] {
-		text := s.text(oneLine(c.text))
-		pad := widths[i] - utf8.RuneCountInString(text)
-		if i == last {
-			pad = 0
-		}
-		if s.width > 0 {
-			text = s.clip(text, room)
-			room -= utf8.RuneCountInString(text) + pad + 2
-		}
-		b.WriteString(s.paint(c.style, text))
-		if i < last {
-			b.WriteString(strings.Repeat(" ", pad+2))
-		}
-		if s.width > 0 && room <= 0 {
-			break
-		}
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
 // clip cuts a text to so many columns.
 func (s *screen) clip(text string, room int) string {
-	if utf8.RuneCountInString(text) <= room {
+	if wide(text) <= room {
 		return text
 	}
 	end := s.text("…")
-	keep := max(room-utf8.RuneCountInString(end), 0)
-	return string([]rune(text)[:keep]) + end
+	head, _ := cutAt(text, max(room-wide(end), 0))
+	return head + end
 }
 
 // fit cuts a frame that is drawn in place to the rows of the terminal: what has scrolled away cannot be drawn over.
@@ -192,7 +118,7 @@ func (s *screen) wrap(text string, first, others int) []string {
 	line := strings.Repeat(" ", first)
 	empty := true
 	for _, word := range strings.SplitAfter(text, " ") {
-		if !empty && s.width > 1 && utf8.RuneCountInString(line)+utf8.RuneCountInString(strings.TrimRight(word, " ")) >= s.width {
+		if !empty && s.width > 1 && wide(line)+wide(strings.TrimRight(word, " ")) >= s.width {
 			out = append(out, strings.TrimRight(line, " "))
 			line = strings.Repeat(" ", others)
 		}
@@ -200,6 +126,16 @@ func (s *screen) wrap(text string, first, others int) []string {
 		empty = false
 	}
 	return append(out, s.clipped(line))
+}
+
+// overlong is a line above or below a table: on a terminal it goes on below if it is too long, so that a frame has the lines that
+// are counted.
+func (s *screen) overlong(line string) []string {
+	if line = s.text(line); s.width <= 1 || wide(line) < s.width {
+		return []string{line}
+	}
+	indent := wide(line) - wide(strings.TrimLeft(line, " "))
+	return s.wrap(strings.TrimLeft(line, " "), indent, indent+2)
 }
 
 // clipped is a line cut to the terminal, if that is one.

@@ -39,7 +39,6 @@ func TestTerminal(t *testing.T) {
 	home(b)
 	b.w.outTTY, b.w.size, b.env["NO_COLOR"] = true, func() (int, int) { return 60, 24 }, "1"
 	b.expect(exitDone, "ls")
-	golden(t, "narrow.txt", b.out.String())
 	b.env["LANG"] = "C"
 	b.expect(exitDone, "status")
 	b.expect(exitDone, "show", "j7k2xz")

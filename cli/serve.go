@@ -24,7 +24,7 @@ stop it in order: work is given back, leadership handed over. It logs to standar
 		flags: append([]urfave.Flag{
 			&urfave.StringFlag{Name: "node-name", Usage: "call this machine `NAME` (its host name)"},
 			&urfave.StringFlag{Name: "listen", Usage: "`ADDR[:PORT]` of the cluster port, once a member"},
-			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine"},
+			&urfave.StringSliceFlag{Name: "label", Usage: "`KEY=VALUE` of this machine; kept, \"\" takes all back"},
 			&urfave.IntFlag{Name: "slots", Usage: "run `N` attempts at once (the number of processors)"},
 			&urfave.Float64Flag{Name: "tempo", Usage: "multiply the time-outs of elections by `N`, for slow disks and Wi-Fi (1)"},
 			&urfave.StringFlag{Name: "log-format", Usage: "`FORMAT` of the log: text, json"},
@@ -73,6 +73,10 @@ func (c *call) nodeConfig(f serveFlags) (node.Config, error) {
 	}
 	cfg.Rules = f.rules
 	for _, word := range f.labels {
+		if word == "" { // takes back what is kept
+			cfg.Labels = append([]task.KV{}, cfg.Labels...)
+			continue
+		}
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {
 			return cfg, usage(c.path, "--label %q: write KEY=VALUE.", word)

@@ -79,7 +79,7 @@ func shardRow(v task.ShardView) []cell {
 		if v.Skipped != "" {
 			return append([]cell{s}, cells("", "", "", "", "not run again: its key had succeeded in "+string(v.Skipped))...)
 		}
-		return append([]cell{s}, cells("", "", "", "", "")...)
+		return append([]cell{s}, cells("", "", "", "", v.Why)...)
 	case "pending":
 		return append([]cell{s}, cells("-", "-", "-", checkpointText(v), v.Why)...)
 	case "backoff":

@@ -12,7 +12,7 @@ import (
 
 func simulateRow() *command {
 	return &command{
-		name: "simulate", operands: "[FILE|-]", max: 1, short: "play a scenario with the real rules in virtual time; nothing runs, no node is asked",
+		name: "simulate", operands: "[FILE|-]", max: 1, short: "play a scenario with the real rules in virtual time; nothing runs",
 		long: `Shows who gets which shard, what happens when machines are lost and come back, and what a second trigger skips by its keys. The
 rules are those of a cluster: the same ledger and the same plan. The same scenario always gives the same text.
 Without FILE the example of every book: 8 shards on A, B and C by modulo, B lost at 4, again at 8 and 9. As a file:

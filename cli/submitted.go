@@ -35,7 +35,11 @@ func (c *call) saidScheduled(r *task.SubmitReply) {
 	}
 	next := "it has no further time"
 	if r.Next != nil {
-		next = fmt.Sprintf("next %s (%s here, in %s)", r.Next.Local, localTime(r.Next.Due), short(r.Next.Due.Sub(c.clock.Wall()).Seconds()))
+		when := "in " + short(r.Next.Due.Sub(c.clock.Wall()).Seconds())
+		if here := localTime(r.Next.Due); here != r.Next.Local { // another zone
+			when = here + " here, " + when
+		}
+		next = fmt.Sprintf("next %s (%s)", r.Next.Local, when)
 	}
 	c.say("lanjobs: %s %s: %s. Its times: lanjobs schedule show %s", r.Schedule, verb, next, r.Schedule)
 	if r.Note != "" {

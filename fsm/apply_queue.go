@@ -55,7 +55,11 @@ func (c *SetQueue) remove(s *State, i int, found bool) Result {
 	case c.Name == task.DefaultQueue:
 		return refuse(task.ErrConflict, "", "the queue %s is always there", c.Name)
 	case s.queues[i].users > 0:
-		return refuse(task.ErrConflict, "Cancel them first.", "%d unfinished jobs and schedules use the queue %s", s.queues[i].users, c.Name)
+		what := "unfinished jobs and schedules use"
+		if s.queues[i].users == 1 {
+			what = "unfinished job or schedule uses"
+		}
+		return refuse(task.ErrConflict, "Which: lanjobs ls --queue "+c.Name+" · lanjobs schedule ls   Cancel or remove them first.", "%d %s the queue %s", s.queues[i].users, what, c.Name)
 	}
 	s.remember(c.RequestID, "")
 	s.emit(task.Event{Kind: task.EventQueueRemove, Reason: s.queues[i].Name, By: clip(c.By, task.MaxMessageLength)})

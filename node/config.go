@@ -17,11 +17,11 @@ import (
 
 // Config is everything a node is told from outside. Flags > environment > default; there is no configuration file.
 type Config struct {
-	DataDir string // identity, Raft store, logs; one node per folder
-	Name    string // shown to people; the host name by default
-	Listen  string // ADDR:PORT of the cluster port; used once the node is a member
-	Labels  []task.KV
-	Slots   int // attempts at once; 0 = the number of processors
+	DataDir string    // identity, Raft store, logs; one node per folder
+	Name    string    // shown to people; the host name by default
+	Listen  string    // ADDR:PORT of the cluster port; used once the node is a member
+	Labels  []task.KV // nil = as an earlier start was told, empty = none
+	Slots   int       // attempts at once; 0 = the number of processors
 	// Rules are what the owner of this machine lets the cluster do with it; nil leaves each as it was told to an earlier start.
 	Rules Rules
 	// Embedded: inside `lanjobs run`, nothing listens, not even the unix socket.

@@ -73,7 +73,9 @@ type Core struct {
 	kick    chan struct{} // seats: look again now
 	asleep  atomic.Bool   // from Sleep to Woke
 	silent  atomic.Int64  // see Silence
-	leaving atomic.Bool   // this node gives its own seat away: others are left alone meanwhile
+	// hasKnown: a leader was known since the start; see Fresh.
+	hasKnown atomic.Bool
+	leaving  atomic.Bool // this node gives its own seat away: others are left alone meanwhile
 }
 
 var _ transport.Handler = (*Core)(nil)

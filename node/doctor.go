@@ -53,7 +53,9 @@ func (p peers) Doctor(ctx context.Context) *task.DoctorView {
 	f := doctor.Look(ctx, whereOf(m.cfg))
 	f.Node = p.nodeFacts()
 	if m.wire != nil {
-		f.Node.Peers = p.lookAtPeers(ctx)
+		asked := p.askedMembers(ctx)
+		m.addAsked(f.Node, asked)
+		f.Node.Peers = p.lookAtPeers(ctx, asked)
 		for i := range f.Node.Voters { // a call knows it before gossip does
 			v := &f.Node.Voters[i]
 			v.Answers = v.Answers && !slices.ContainsFunc(f.Node.Peers, func(p doctor.Peer) bool { return p.Name == v.Name && p.Err != nil })
@@ -108,8 +110,8 @@ func withInterfaces(addrs []string) (out []doctor.Addr) {
 	return out
 }
 
-// lookAtPeers asks every other member at the same time.
-func (p peers) lookAtPeers(ctx context.Context) []doctor.Peer {
+// lookAtPeers asks every other member at the same time. asked are those that this machine does not know by itself.
+func (p peers) lookAtPeers(ctx context.Context, asked []task.NodeView) []doctor.Peer {
 	m := p.m
 	versions := map[task.NodeID]string{}
 	m.core.Read(func(s *fsm.State) {
@@ -121,6 +123,11 @@ func (p peers) lookAtPeers(ctx context.Context) []doctor.Peer {
 	for _, member := range p.Members() {
 		if member.ID != m.identity.NodeID {
 			ids = append(ids, member.ID)
+		}
+	}
+	for _, v := range asked {
+		if versions[v.ID] = v.Version; v.ID != m.identity.NodeID && !slices.Contains(ids, v.ID) {
+			ids = append(ids, v.ID)
 		}
 	}
 	out := make([]doctor.Peer, len(ids))

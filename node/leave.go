@@ -25,7 +25,7 @@ func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) (err
 		live := 0
 		m.core.Read(func(s *fsm.State) { live = s.Live() })
 		if live > 0 && !b.Force {
-			return task.NewProblem(task.ErrConflict, fmt.Sprintf("this machine has %d unfinished jobs of its own", live), "Wait for them, cancel them, or put them aside: --force")
+			return task.NewProblem(task.ErrConflict, "this machine has "+ownJobs(live), "Wait for them, cancel them, or put them aside: --force")
 		}
 		m.giveBack(ctx)
 		m.left.Store(true)
@@ -42,6 +42,13 @@ func (p peers) Leave(ctx context.Context, b transport.LeaveBody, by string) (err
 	m.left.Store(true)
 	m.after(answerFirst, m.departed)
 	return nil
+}
+
+func ownJobs(n int) string {
+	if n == 1 {
+		return "1 unfinished job of its own"
+	}
+	return fmt.Sprintf("%d unfinished jobs of its own", n)
 }
 
 // announceLeave has the leader record it; handing over leadership came first, so that it is another node.

@@ -107,5 +107,5 @@ func (p peers) Read(f func(*fsm.State)) { p.m.core.Read(f) }
 // Standing is what this member knows of the leadership.
 func (p peers) Standing() api.Standing {
 	c := p.m.core
-	return api.Standing{Leads: c.leader.Leading(), Leader: c.LeaderID(), Silence: c.Silence(), Copy: c.HasCopy(), Out: p.m.trouble.problem() != nil}
+	return api.Standing{Leads: c.leader.Leading(), Leader: c.LeaderID(), Silence: c.Silence(), Fresh: c.Fresh(), Copy: c.HasCopy(), Out: p.m.trouble.problem() != nil}
 }

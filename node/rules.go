@@ -22,6 +22,8 @@ type Rules struct {
 	// Inhibit is when the machine may be kept awake for its tasks (R15); "" = as before, runner.InhibitMains at first.
 	Inhibit runner.InhibitPolicy `json:"inhibit,omitempty"`
 	Reserve *int                 `json:"reserve,omitempty"` // percent of the machine that attempts leave free (R34); nil = as before
+	// Labels are those that the machine was given by its own command line; nil = as before, empty = none.
+	Labels []task.KV `json:"labels,omitempty"`
 }
 
 // over gives the rules of before with those that were told anew.
@@ -41,6 +43,9 @@ func (r Rules) over(before Rules) Rules {
 	if r.Reserve == nil {
 		r.Reserve = before.Reserve
 	}
+	if r.Labels == nil {
+		r.Labels = before.Labels
+	}
 	return r
 }
 
@@ -54,7 +59,7 @@ func (r Rules) inhibit() runner.InhibitPolicy {
 
 // told tells whether there is any word in them.
 func (r Rules) told() bool {
-	return r.Refuses != nil || r.RunAs != nil || r.AllowUsers != nil || r.Inhibit != "" || r.Reserve != nil
+	return r.Refuses != nil || r.RunAs != nil || r.AllowUsers != nil || r.Inhibit != "" || r.Reserve != nil || r.Labels != nil
 }
 
 // maxRules bounds each list; what a machine says of itself must stay small.
@@ -117,7 +122,12 @@ func (r Rules) users() (out []string) {
 
 // keepRules joins the rules that this start was told to those that are kept, and checks that the machine can obey them.
 func (m *machine) keepRules() error {
-	rules := m.cfg.Rules.over(m.settings.Rules)
+	told := m.cfg.Rules
+	if m.cfg.Labels != nil {
+		told.Labels = m.cfg.Labels
+	}
+	rules := told.over(m.settings.Rules)
+	m.cfg.Labels = rules.Labels
 	dir, err := filepath.Abs(filepath.Join(m.cfg.DataDir, "runner"))
 	if err != nil {
 		return err
@@ -131,7 +141,7 @@ func (m *machine) keepRules() error {
 		}
 	}
 	m.settings.Rules = rules
-	if !m.cfg.Rules.told() {
+	if !told.told() {
 		return nil
 	}
 	return m.store.SetSettings(m.settings)

@@ -47,6 +47,30 @@ func TestRulesAreKept(t *testing.T) {
 	}
 }
 
+// TestLabelsAreKept: a machine that is started again without a word about its labels still has them: jobs wait for them.
+func TestLabelsAreKept(t *testing.T) {
+	gpu, disk := []task.KV{{Name: "gpu", Value: "true"}}, []task.KV{{Name: "disk", Value: "big"}}
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Listen = t.TempDir(), "127.0.0.1:0"
+	for i, c := range []struct{ told, want []task.KV }{{gpu, gpu}, {nil, gpu}, {disk, disk}, {nil, disk}, {[]task.KV{}, nil}, {nil, nil}} {
+		store, err := openLocalStore(cfg.DataDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{cfg: cfg, store: store}
+		m.cfg.Labels = c.told
+		if m.settings, err = store.Settings(); err == nil {
+			err = m.keepRules()
+		}
+		if err = errors.Join(err, store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.cfg.Labels; fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("start %d: %v, want %v", i, got, c.want)
+		}
+	}
+}
+
 func TestRulesAreChecked(t *testing.T) {
 	anna, blank := "anna", "an na"
 	for want, r := range map[bool]Rules{true: {Refuses: []string{"heavy"}, RunAs: &anna, AllowUsers: []string{}}, false: {RunAs: &blank}} {

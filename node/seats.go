@@ -62,7 +62,7 @@ func (c *Core) lookAround(ctx context.Context, started time.Duration, reached ma
 			}
 			if seats[id] != nil {
 				seat := seats[id]
-				seat.May, seat.Seat, seat.Laptop, seat.Presence = may, n.Care.Seat, n.Info.Laptop, n.Presence(s.Led)
+				seat.May, seat.Seat, seat.Laptop, seat.Presence, seat.Draining = may, n.Care.Seat, n.Info.Laptop, n.Presence(s.Led), n.Draining
 			}
 		}
 	})

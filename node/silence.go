@@ -20,6 +20,10 @@ func (c *Core) Silence() time.Duration {
 	return c.parts.Clock.Awake() - time.Duration(since)
 }
 
+// Fresh tells whether this node's Raft has known no leader since its start: what it has applied is then no newer than its last
+// snapshot.
+func (c *Core) Fresh() bool { return !c.hasKnown.Load() }
+
 // watchLeader hears of each change of leader as soon as this node's Raft does, and lets the worker know of a new one.
 func (c *Core) watchLeader(ctx context.Context) error {
 	news := make(chan raft.Observation, 1) // one is enough: what counts is who leads when it is taken out
@@ -34,6 +38,7 @@ func (c *Core) watchLeader(ctx context.Context) error {
 			c.silent.CompareAndSwap(led, int64(c.parts.Clock.Awake()))
 		} else {
 			c.silent.Store(led)
+			c.hasKnown.Store(true)
 			c.worker.LeaderFound()
 		}
 		select {

@@ -22,6 +22,7 @@ type seat struct {
 	Seat     fsm.NodeAction // fsm.NodePromote or fsm.NodeDemote by a person's word, "" = no word
 	Presence float64        // share of the last weeks in which it was there, see fsm.Node.Presence
 	Laptop   bool
+	Draining bool // a person empties it: it keeps its vote, but does not lead while another can
 }
 
 // seatChange is one step on Raft's configuration.
@@ -39,7 +40,7 @@ const (
 	seatPromote seatAct = "promote"
 	seatDemote  seatAct = "demote"
 	seatRemove  seatAct = "remove"
-	seatYield   seatAct = "give the lead to" // so that the leader itself can lose its seat
+	seatYield   seatAct = "give the lead to" // so that the leader itself can lose its seat, or is drained
 )
 
 // Numbers of the choice (DESIGN 4).
@@ -89,7 +90,23 @@ func nextSeat(seats []seat) seatChange {
 			return seatChange{seatPromote, s.ID}
 		}
 	}
-	return demoteSeat(seats, chosen, answering, voters)
+	if c := demoteSeat(seats, chosen, answering, voters); c.Act != seatNone {
+		return c
+	}
+	return yieldSeat(seats)
+}
+
+// yieldSeat has a leader that is being drained give its lead to a voter that is not: the machine may be switched off any moment.
+func yieldSeat(seats []seat) seatChange {
+	if !slices.ContainsFunc(seats, func(s seat) bool { return s.Self && s.Draining }) {
+		return seatChange{}
+	}
+	for _, s := range seats {
+		if s.Member && s.Voter && s.Reached && s.CaughtUp && !s.Self && !s.Draining {
+			return seatChange{seatYield, s.ID}
+		}
+	}
+	return seatChange{}
 }
 
 // chooseVoters gives those who should vote, the best first: as many as there should be, or as the largest odd number that there is.

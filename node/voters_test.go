@@ -196,6 +196,27 @@ func TestWhoVotes(t *testing.T) {
 	}
 }
 
+// A leader that is drained gives its lead to a voter that is not drained and up to date, and keeps its vote.
+func TestADrainedLeaderYields(t *testing.T) {
+	for want, f := range map[string]func(i int, s *seat){
+		"c": func(i int, s *seat) { s.Draining, s.CaughtUp = i < 2, true },
+		"b": func(i int, s *seat) { s.Draining, s.CaughtUp = i == 0, i == 1 },
+		"":  func(_ int, s *seat) { s.Draining = true },
+	} {
+		ss := seats(3, func(i int, s *seat) {
+			s.Voter, s.Self = true, i == 0
+			f(i, s)
+		})
+		c := nextSeat(ss)
+		if string(c.ID) != want || want != "" && c.Act != seatYield {
+			t.Errorf("%+v, want the lead for %q", c, want)
+		}
+		if play(t, ss) != 3 {
+			t.Error("a vote is lost")
+		}
+	}
+}
+
 func TestAMachineGetsItsSeatBeforeAnotherLosesOne(t *testing.T) {
 	ss := seats(4, func(i int, s *seat) {
 		s.Voter = i < 3

@@ -27,6 +27,7 @@ type Standing struct {
 	Leads   bool          // a term runs here, everything committed before it is applied: Leader's methods work
 	Leader  task.NodeID   // "" = none is known
 	Silence time.Duration // since this member knew of a leader; 0 while it does
+	Fresh   bool          // it has known none since its start: its copy is as old as the last entry in it
 	Out     bool          // this machine takes no part in its cluster any more; Notices tells why
 	Copy    bool          // this member applies the log; false on a plain worker, which has no state to show
 }

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,8 +189,10 @@ func anyFits(ms []machine) bool {
 const maxNamed = 3
 
 // obstacles is why no machine takes a stage: "gpu=true, 0 of 4 (pc-win has gpu=yes)", "node=nas is full (2/2)",
-// "nas is full (2/2), pc-win is draining".
+// "nas is full (2/2), pc-win is draining". The leader, which only stands back for the others, comes last.
 func obstacles(ms []machine, require []task.Requirement) string {
+	ms = slices.Clone(ms)
+	slices.SortStableFunc(ms, func(a, b machine) int { return cmp.Compare(rank(a.keeps), rank(b.keeps)) })
 	lacking := 0
 	for _, m := range ms {
 		if m.keeps == plan.KindRequire {
@@ -227,6 +231,17 @@ func obstacles(ms []machine, require []task.Requirement) string {
 		return "node=" + some(texts, maxNamed, ", ")
 	}
 	return wanted + ": " + some(texts, maxNamed, ", ")
+}
+
+// rank orders machines in a sentence: first those that will have room, then those that need a hand, then the leader.
+func rank(k plan.Kind) int {
+	switch {
+	case k == plan.KindLeads:
+		return 2
+	case unable(k):
+		return 1
+	}
+	return 0
 }
 
 func nearestNode(names []string, require []task.Requirement) string {

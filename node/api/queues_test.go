@@ -29,7 +29,7 @@ func TestQueues(t *testing.T) {
 	if q.State != "full" || q.Active != 1 || q.Pending != 2 || q.Jobs != 1 || q.OldestSeconds == nil {
 		t.Errorf("%+v", q)
 	}
-	c.ask("DELETE", "/v1/queues/video", "").problem(409, "conflict", "1 unfinished jobs and schedules use")
+	c.ask("DELETE", "/v1/queues/video", "").problem(409, "conflict", "1 unfinished job or schedule uses")
 	c.ask("DELETE", "/v1/queues/default", "").problem(409, "conflict", "always there")
 	c.ask("POST", "/v1/queues/video/pause", "").ok(&q)
 	if q.State != "paused" || q.Note != "lanjobs queue resume video" {

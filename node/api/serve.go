@@ -157,6 +157,9 @@ func (a *API) read(ctx context.Context, q *request, h handler) (*reply, error) {
 // old answers from a copy that may be behind, and says so.
 func (a *API) old(ctx context.Context, q *request, h handler, st Standing) (*reply, error) {
 	q.silence = max(st.Silence, time.Millisecond)
+	if st.Fresh {
+		a.cfg.Ledger.Read(func(s *fsm.State) { q.silence = max(q.silence, a.clock.Wall().Sub(time.UnixMilli(s.Wall))) })
+	}
 	rep, err := a.local(ctx, q, h)
 	if err == nil {
 		rep.set(transport.HeaderStale, strconv.FormatFloat(q.silence.Seconds(), 'f', 3, 64))

@@ -17,6 +17,7 @@ type view struct {
 	leader   task.NodeID
 	orphan   bool // nobody leads: the state is as old as silence
 	silence  time.Duration
+	out      bool // this machine takes no part in its cluster any more
 	now      time.Time
 	sessions Leader
 	members  map[task.NodeID]Member
@@ -30,7 +31,7 @@ type view struct {
 // look gives f a view. f must be quick and keep nothing of the state.
 func (a *API) look(q *request, f func(*view)) {
 	st := a.cfg.Ledger.Standing()
-	v := &view{leads: st.Leads, leader: st.leader(a.cfg.Self), orphan: q.orphan, silence: q.silence, now: a.clock.Wall().UTC(), sessions: a.cfg.Leader,
+	v := &view{leads: st.Leads, leader: st.leader(a.cfg.Self), orphan: q.orphan, silence: q.silence, out: st.Out, now: a.clock.Wall().UTC(), sessions: a.cfg.Leader,
 		members: map[task.NodeID]Member{}, judged: map[string][]machine{}}
 	if v.orphan {
 		v.leads, v.leader = false, ""

@@ -54,6 +54,9 @@ func (v *view) cluster() task.ClusterView {
 // health is how the cluster does, and what that means.
 func (v *view) health(machines int) (health, sentence string) {
 	e := v.voters
+	if v.leader == "" && v.out { // no election is going on that it could hear of
+		return noLeader, "this machine takes no part in it any more"
+	}
 	if v.leader == "" {
 		return noLeader, e.sentence()
 	}

@@ -113,6 +113,8 @@ func (v *view) nodeNote(n *fsm.Node) string {
 		return fmt.Sprintf("crashed %d times in a row; nothing new until: lanjobs node clear %s", plan.Crashed(n), nodeName(n))
 	case n.Draining:
 		return v.drainNote(n, held)
+	case v.members[n.Info.ID].Away > 0: // the table must not look calm beside a sentence that is not
+		return fmt.Sprintf("no answer for %s: silent after %s", short(v.members[n.Info.ID].Away), shortMillis(plan.RegistrationTTL))
 	case strings.HasPrefix(n.Reason, sleptPrefix) && v.ago(n.Since) < sleptShown:
 		return n.Reason
 	}

@@ -56,7 +56,7 @@ main/0-2 pc-win: does not meet os!=windows (has os=windows)
 main/0-2 pi: was admitted but has not started yet [start lanjobs on it]`)
 	var j task.JobView
 	c.get("/v1/jobs/hello").ok(&j)
-	if want := "no machine: os!=windows: mini-1 leads, and runs nothing while nas can, mini-2 is silent for 12m, asleep?, nas is full (2/2) and 1 more"; j.Note != want {
+	if want := "no machine: os!=windows: nas is full (2/2), mini-2 is silent for 12m, asleep?, pi was admitted but has not started yet and 1 more"; j.Note != want {
 		t.Errorf("note is %q", j.Note)
 	}
 	c.do(0, &fsm.SetNode{Node: "n3", Action: fsm.NodeDrain})

@@ -219,6 +219,14 @@ func quorum(f *Facts) task.Finding {
 	return ok(fmt.Sprintf("%d voters: survives %s", all, failures(answering-need)))
 }
 
+// andList is "a", "a and b", "a, b and c".
+func andList(names []string) string {
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return strings.Join(names, "")
+}
+
 func failures(n int) string {
 	switch n {
 	case 0:
@@ -243,13 +251,15 @@ func voters(f *Facts) task.Finding {
 	var shared []string
 	for _, names := range by {
 		if len(names) > 1 {
-			shared = append(shared, strings.Join(names, " and "))
+			shared = append(shared, andList(names))
 		}
 	}
 	slices.Sort(shared)
 	switch {
 	case len(shared) > 0:
 		return warn(strings.Join(shared, "; ")+" vote and are one machine: they fail together", "lanjobs node demote one of them")
+	case f.Node.Member && len(f.Node.Voters) == 0:
+		return unknown("this machine keeps no log and does not know the voters")
 	case len(f.Node.Voters) < 2:
 		return ok("one voter")
 	case untold > 0:

@@ -107,6 +107,9 @@ func (m *member) shareOfCPU() int { return max(m.share(m.info.CPUs*1000), min(m.
 func amount(what string, n int) string {
 	switch {
 	case what == "cpu":
+		if n >= 1000 { // measured to the thousandth, said to the hundredth
+			n = (n + 5) / 10 * 10
+		}
 		return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
 	case n >= 1<<10 && n%(1<<10) == 0:
 		return strconv.Itoa(n>>10) + " GiB"

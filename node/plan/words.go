@@ -60,12 +60,23 @@ func (p *placer) say(r *Reason, c *cursor, m *member) {
 		r.Text = "is full " + slots
 	case KindResources:
 		what, give, taken := m.lacking(&c.fit.need)
-		r.Text = fmt.Sprintf("has too little %s left: the shard asks for %s, %s of %s are taken", what, amount(what, c.fit.need.of(what)), amount(what, taken), amount(what, give))
+		r.Text = fmt.Sprintf("has too little %s left: the shard asks for %s, it has %s to give%s", what, amount(what, c.fit.need.of(what)), amount(what, give), takers(what, m.claimed.of(what), taken))
 	case KindAsked:
 		r.Text = "has room " + slots + " and is about to ask for work"
 	case KindOther:
 		r.Text = "has room " + slots + ", another machine is taken first"
 	}
+}
+
+// takers says who has what is taken of a resource: jobs by what they have booked, and whatever else runs on the machine.
+func takers(what string, jobs, taken int) (text string) {
+	if jobs > 0 {
+		text = "; jobs have booked " + amount(what, jobs)
+	}
+	if taken > jobs {
+		text += "; other programs use " + amount(what, taken-jobs)
+	}
+	return text
 }
 
 // Crashed is how often an unstable machine has crashed in a row. The count is taken back by calm, being unstable is not.
