@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type group struct {
 type call struct {
 	*world
 	cmd   *command
+	gone  context.Context // ends with what the command may take; see interruptible
+	stdin io.Reader
 	path  string // "lanjobs node drain"
 	opt   options
 	args  []string // operands
@@ -97,8 +100,12 @@ func children(w *world, g *group, path string, do runFunc) []*urfave.Command {
 func leafAction(w *world, cmd *command, path string, do runFunc) urfave.ActionFunc {
 	return func(u *urfave.Context) error {
 		c := &call{world: w, cmd: cmd, path: path, flags: u}
+		c.interruptible(u.Context)
 		c.args, c.after, c.dash = operands(cmd, u.Args().Slice())
 		var err error
+		if name := emptyFlag(cmd, u); name != "" && !strings.HasPrefix(path, "lanjobs task") {
+			return usage(path, "%s is empty (an unset variable?). All flags: %s --help", dashed(name), path)
+		}
 		if c.opt, err = readOptions(u); err != nil {
 			return usage(path, "%v", err)
 		}
@@ -107,6 +114,20 @@ func leafAction(w *world, cmd *command, path string, do runFunc) urfave.ActionFu
 		}
 		return do(u.Context, c)
 	}
+}
+
+// emptyFlag names a flag that was typed without anything in it: as if it were not there, --job "" would be all jobs, and --data-dir ""
+// another node. Some take "" as a value, and say so in their help.
+func emptyFlag(cmd *command, u *urfave.Context) string {
+	typed := u.LocalFlagNames()
+	for _, f := range cmd.allFlags() {
+		s, ok := f.(*urfave.StringFlag)
+		emptied := ok && slices.ContainsFunc(s.EnvVars, func(name string) bool { v, is := os.LookupEnv(name); return is && v == "" })
+		if ok && u.String(s.Name) == "" && !emptied && !strings.Contains(s.Usage, `""`) && slices.Contains(typed, s.Name) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // operands takes apart what permute left: the operands, and for a command with a command line what stood after "--".

@@ -122,12 +122,12 @@ func (c *call) mayWrite(path string) error {
 
 // readBackup reads a file and its head.
 func (c *call) readBackup(name string) ([]byte, *transport.BackupHead, error) {
-	file, err := os.ReadFile(c.inDir(name))
+	file, err := c.readWhole(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &exitError{code: exitNotFound, detail: fmt.Sprintf("there is no file %s.", name), cause: err}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, usage(c.path, "%v", err)
 	}
 	head, err := transport.ReadBackupHead(file)
 	return file, head, err
@@ -320,14 +320,14 @@ func (c *call) passphrase(prompt string) ([]byte, error) {
 	var err error
 	switch name := c.flags.String("passphrase-file"); {
 	case name == "-":
-		text, err = io.ReadAll(io.LimitReader(c.stdin, 4096))
+		text, err = io.ReadAll(io.LimitReader(c.stdin, maxSecret))
 	case name != "":
-		text, err = os.ReadFile(c.inDir(name))
+		text, err = c.readSmall(name)
 	case !c.inTTY:
 		return nil, usage(c.path, "there is no terminal to ask for the passphrase on: --passphrase-file FILE.")
 	default:
 		fmt.Fprint(c.stderr, prompt)
-		text, err = c.secret()
+		text, err = c.secret(c.gone)
 		fmt.Fprintln(c.stderr)
 	}
 	if err != nil {

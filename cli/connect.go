@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"lanjobs/task"
 	"lanjobs/transport"
@@ -159,7 +160,7 @@ func baseName(dir string) string { return filepath.Base(dir) }
 func nodeHere(dataDir string) (cluster string, exists bool) {
 	identity, err := transport.LoadIdentity(dataDir)
 	if err != nil {
-		return "", !errors.Is(err, fs.ErrNotExist)
+		return "", !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
 	}
 	return identity.Cluster.Name, true
 }

@@ -21,7 +21,7 @@ func (c *call) load(name string, set map[string]string) (*task.Spec, []task.Faul
 	} else {
 		file := c.inDir(name)
 		dir = filepath.Dir(file)
-		data, err = readLimited(file, task.MaxJobFileBytes+1)
+		data, err = c.readLimited(file, task.MaxJobFileBytes+1)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -48,25 +48,10 @@ func unreadable(name string, err error) string {
 	return fmt.Sprintf("%s: cannot be read: %v%s", name, err, hint)
 }
 
-// errDirectory is what a directory answers to who would read it as a file.
-var errDirectory = errors.New("is a directory")
-
 // inDir makes a name absolute from the directory that the command was called in.
 func (c *call) inDir(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return filepath.Join(c.dir, name)
-}
-
-func readLimited(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, &fs.PathError{Op: "read", Path: file, Err: errDirectory}
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 	"time"
 
@@ -124,10 +124,10 @@ func (c *call) readToken() (string, error) {
 		if c.inTTY {
 			c.say("Token: ")
 		}
-		line, _ := bufio.NewReader(c.stdin).ReadString('\n')
+		line, _ := bufio.NewReader(io.LimitReader(c.stdin, maxSecret)).ReadString('\n')
 		token = line
 	case file != "":
-		text, err := os.ReadFile(c.inDir(file))
+		text, err := c.readSmall(file)
 		if err != nil {
 			return "", usage(c.path, "%v", err)
 		}

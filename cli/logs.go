@@ -162,6 +162,9 @@ func (c *call) copyLogs(ctx context.Context, cl *client, job *task.JobView, ref 
 		return err
 	})
 	if err == nil && found == 0 {
+		err = noneOf(ctx, cl, job.ID, ref)
+	}
+	if err == nil && found == 0 {
 		c.say("lanjobs: nothing of %s has run yet. Why: lanjobs show %s --why", c.args[0], job.ID)
 	}
 	return err

@@ -39,6 +39,7 @@ func run(ctx context.Context, c *call) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.opt.timeout, errTimedOut)
 		defer cancel()
+		c.interruptible(ctx)
 	}
 	err := c.cmd.run(ctx, c)
 	if err == nil {

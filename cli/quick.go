@@ -46,6 +46,8 @@ func (c *call) quickFile() (map[string]any, error) {
 	case each != "":
 		file["shards"] = map[string]any{"files": []string{each}}
 		words = placeholders(words)
+	case c.flags.IsSet("shards") && (shards < 1 || shards > task.MaxShards):
+		return nil, usage(c.path, "--shards %d is not from 1 to %d.", shards, task.MaxShards)
 	case c.flags.IsSet("shards"):
 		file["shards"] = shards
 	}

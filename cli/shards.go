@@ -41,6 +41,15 @@ func eachShard(ctx context.Context, cl *client, job task.JobID, q url.Values, do
 	return eachPage(ctx, cl, "/v1/jobs/"+url.PathEscape(string(job))+"/shards", q, do)
 }
 
+// noneOf asks for the first shard of a reference that has given none: whoever names one that does not exist is told so.
+func noneOf(ctx context.Context, cl *client, job task.JobID, ref task.Ref) error {
+	if len(ref.Shards) == 0 {
+		return nil
+	}
+	var v task.ShardView
+	return cl.get(ctx, "/v1/jobs/"+url.PathEscape(string(job))+"/shards/"+url.PathEscape(ref.Stage)+"/"+itoa(ref.Shards[0].First), nil, &v)
+}
+
 // eachPage goes through a list of any length.
 func eachPage[T any](ctx context.Context, cl *client, path string, q url.Values, do func(T) error) error {
 	_, err := pages(ctx, cl, path, q, do)

@@ -202,6 +202,9 @@ func (c *call) attemptAnswer(ctx context.Context, cl *client, job *task.JobView,
 		}
 		return nil
 	})
+	if err == nil && len(items) == 0 {
+		err = noneOf(ctx, cl, job.ID, ref)
+	}
 	if err != nil {
 		return answer{}, c.explainDoor(err)
 	}

@@ -46,6 +46,9 @@ func (c *call) shardAnswer(ctx context.Context, cl *client, job *task.JobView, r
 		g.shards = append(g.shards, v.Shard)
 		return nil
 	})
+	if err == nil && len(groups)+len(items) == 0 {
+		err = noneOf(ctx, cl, job.ID, ref)
+	}
 	if err != nil {
 		return answer{}, c.explainDoor(err)
 	}

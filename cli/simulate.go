@@ -49,7 +49,7 @@ func (c *call) readScenario(name string) ([]byte, error) {
 	if name == "-" {
 		data, err = io.ReadAll(io.LimitReader(c.stdin, maxScenario+1))
 	} else {
-		data, err = readLimited(c.inDir(name), maxScenario+1)
+		data, err = c.readLimited(c.inDir(name), maxScenario+1)
 	}
 	if err == nil && len(data) > maxScenario {
 		err = errors.New(name + " is larger than 64 KiB")

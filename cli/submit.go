@@ -96,6 +96,8 @@ func (c *call) loadAll(names []string) ([]*task.Spec, error) {
 	for _, name := range names {
 		spec, faults, err := c.load(name, set)
 		switch {
+		case err != nil && c.gone.Err() != nil:
+			return nil, err
 		case err != nil:
 			texts = append(texts, unreadable(name, err))
 		case len(faults) > 0:

@@ -11,6 +11,7 @@ import (
 func (c *call) showSubmitted(r *task.SubmitReply) error {
 	if !c.machine() {
 		if _, err := fmt.Fprintln(c.stdout, orElse(string(r.ID), r.Schedule)); err != nil {
+			c.say("lanjobs: submitted %s, but that could not be written.", orElse(string(r.ID), r.Schedule))
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
@@ -53,7 +54,7 @@ func flagFault(flags []urfave.Flag, text string) string {
 
 // wantedValue says what a flag takes, where package flag says only that this is not it.
 func wantedValue(flags []urfave.Flag, name, reason string) string {
-	if reason != "parse error" {
+	if reason != "parse error" && reason != "value out of range" {
 		return strings.TrimSuffix(reason, "?")
 	}
 	switch findFlag(flags, name).(type) {
@@ -62,10 +63,13 @@ func wantedValue(flags []urfave.Flag, name, reason string) string {
 	case *urfave.Float64Flag:
 		return "a number"
 	}
-	return "a whole number"
+	return "a whole number" + map[bool]string{true: " that is not as large"}[reason != "parse error"]
 }
 
 func dashed(name string) string {
+	if q := strconv.Quote(name); q[1:len(q)-1] != name { // it would move the cursor
+		name = q[1 : len(q)-1]
+	}
 	if len(name) == 1 {
 		return "-" + name
 	}

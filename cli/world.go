@@ -24,8 +24,8 @@ type world struct {
 	stdout, stderr io.Writer
 	inTTY          bool
 	outTTY, errTTY bool
-	secret         func() ([]byte, error)     // a line typed on the terminal, unseen
-	size           func() (columns, rows int) // of the terminal, 0 = unknown
+	secret         func(context.Context) ([]byte, error) // a line typed on the terminal, unseen
+	size           func() (columns, rows int)            // of the terminal, 0 = unknown
 	getenv         func(string) string
 	goos           string
 	user           string
@@ -58,7 +58,7 @@ func system(version string) *world {
 		inTTY:    term.IsTerminal(int(os.Stdin.Fd())),
 		outTTY:   capable(os.Stdout),
 		errTTY:   capable(os.Stderr),
-		secret:   func() ([]byte, error) { return term.ReadPassword(int(os.Stdin.Fd())) },
+		secret:   readSecret,
 		size:     terminalSize,
 		getenv:   os.Getenv,
 		goos:     runtime.GOOS,

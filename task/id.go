@@ -1,6 +1,8 @@
 package task
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,6 +27,25 @@ const (
 // Valid tells whether an id is of 1 to MaxRequestID printable ASCII characters without blanks.
 func (r RequestID) Valid() bool {
 	return r != "" && len(r) <= MaxRequestID && !strings.ContainsFunc(string(r), func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// Of makes an id of this one and what is asked for under it: another act under the same id is another act. It would else be answered as
+// a repeat of the first, and not be done. No id stays none.
+func (r RequestID) Of(what ...[]byte) RequestID {
+	if r == "" {
+		return ""
+	}
+	h := sha256.New()
+	for _, part := range what {
+		fmt.Fprintf(h, "%d ", len(part))
+		h.Write(part)
+	}
+	sum := "~" + hex.EncodeToString(h.Sum(nil)[:8])
+	if len(r)+len(sum) > MaxRequestID {
+		whole := sha256.Sum256([]byte(r))
+		r = RequestID(hex.EncodeToString(whole[:]))
+	}
+	return r + RequestID(sum)
 }
 
 // Token is a fencing token: generation<<40 | n. It only grows, per shard and across the cluster (R11, I3). 0 is no token.

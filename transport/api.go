@@ -77,7 +77,11 @@ import (
 // of the socket is admin. Viewers read; operators also submit and act on jobs, schedules and queues, drain, resume and label machines;
 // tokens, clients and the removal of machines take an admin. init and leave are for the owner of the machine alone.
 //
-// Parameters. A name that a resource does not know is refused. Flags are name=1. Lengths of time are seconds, or written as in
+// Bodies are JSON as it is written: UTF-8, names as they are here and each at most once, and nothing after it. A field that is null is as
+// if it were left out. A request that says all with its path takes no body, or {}.
+//
+// Parameters. A name that a resource does not know is refused, and so is one without a value or given twice. Flags are name=1. Lengths of
+// time are seconds, or written as in
 // job files (90s, 1h30m); since and until are so long ago, or RFC 3339. state and kind take several, separated by commas; kind=lease
 // means all events of leases. job of events may be JOB/STAGE/SHARDS. label is a condition as in placement.require; commas
 // join several. limit is 1000 by default and 10,000 at most; a page may end earlier, next then goes on with ?after=.
@@ -86,6 +90,7 @@ import (
 //
 // Without a leader, reads are answered from this member's copy with HeaderStale, but never "not found", and writes wait as
 // long as HeaderWait says. A lost answer is made good by repeating the request with its HeaderRequestID.
+// The id belongs to that request: another act under it is another act, and another job is refused with 409.
 //
 // Errors are application/problem+json of a task.Problem: 400 invalid, 401 nobody asks or a client that was removed, 403 not_allowed, 404 not_found, 405,
 // 409 conflict and stale_token, 412 If-Match (not built yet), 413 too_large, 429 and 503 no_leader (with Retry-After), 500 internal.

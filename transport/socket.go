@@ -98,7 +98,7 @@ func socketFault(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w (%w)", ErrSocketPermission, err)
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errnoText(errno) == "connection refused":
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ECONNREFUSED), errnoText(errno) == "connection refused":
 		return ErrNoNode
 	}
 	return err

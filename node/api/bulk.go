@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,8 +17,7 @@ import (
 
 // isBulk tells whether a body holds many jobs, one a line.
 func isBulk(r *http.Request) bool {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && kind == transport.ContentTypeSpecs
+	return mediaType(r.Header.Get("Content-Type")) == transport.ContentTypeSpecs
 }
 
 // readLines makes submissions of the lines of a body. A line that is no job is answered with its problem and holds no other up;
@@ -41,7 +39,11 @@ func readLines(q *request) error {
 		if s.id == "" && s.problem == nil {
 			s.id = q.id + task.RequestID("."+strconv.Itoa(len(q.lines)))
 		}
-		if s.problem == nil && !s.id.Valid() {
+		switch {
+		case s.problem != nil:
+		case s.id.Valid():
+			s.requestedAs(s.id)
+		default:
 			s.problem = task.Explain(invalid(fmt.Sprintf("request_id is up to %d letters, digits and signs", task.MaxRequestID), ""))
 		}
 		q.lines = append(q.lines, s)
@@ -91,7 +93,7 @@ func (r *lineReader) read(line []byte) *submission {
 }
 
 // readHead reads a line that ends as the last one did, without reading the spec again: if what stands before the comma is an
-// object with a member once it is closed there, then the line is that object with this spec, since the last of two specs counts.
+// object with a member once it is closed there, and has no spec yet, then the line is that object with this spec.
 func (r *lineReader) readHead(line []byte) (task.RequestID, bool) {
 	head, ok := bytes.CutSuffix(line, r.tail)
 	if !ok || r.last == nil {
@@ -99,7 +101,7 @@ func (r *lineReader) readHead(line []byte) (task.RequestID, bool) {
 	}
 	var l transport.SubmitLine
 	err := decodeJSON(append(head[:len(head):len(head)], '}'), &l)
-	return l.RequestID, err == nil && l.RequestID != ""
+	return l.RequestID, err == nil && l.RequestID != "" && len(l.Spec) == 0
 }
 
 // submitLines answers a POST /v1/jobs of many jobs. All are proposed together, so that they share log entries. While the fate of

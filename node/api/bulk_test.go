@@ -92,6 +92,38 @@ func TestManyJobsInOneRequest(t *testing.T) {
 	}
 }
 
+// Whoever uses a request's id again for other work hears of it: as a repeat of the first it would be acknowledged and lost.
+func TestARequestIDIsForOneRequest(t *testing.T) {
+	c := newCluster(t)
+	const words = `the request id "x" was used 1h ago by j7k3q9 (job-1) with a different file; nothing was submitted. | Other work needs another id.`
+	got := c.bulk([]string{specLine(t, "x", jobNamed(1)), specLine(t, "x", jobNamed(2)), specLine(t, "x", jobNamed(1))})
+	if got[0].Problem != nil || got[1].Problem == nil || got[1].Problem.Error() != strings.Split(words, " | ")[0] || got[2].Problem != nil || got[2].ID != got[0].ID {
+		t.Errorf("%+v", got)
+	}
+	id := []string{transport.HeaderRequestID, "x"}
+	c.ask("POST", "/v1/jobs", jobNamed(2), id...).problem(409, "conflict", words)
+	for _, act := range []string{"pause", "resume", "pause"} { // the last is a repeat of the first, and answered as it is now
+		c.ask("POST", "/v1/queues/default/"+act, "", id...).ok(nil)
+		c.ask("POST", "/v1/jobs/job-1/"+act, "", id...).ok(nil)
+	}
+	if c.state.Queue("default").Paused || c.state.Job("j7k3q9").Paused {
+		t.Error("resume was not done")
+	}
+	for _, name := range []string{"nightly", "weekly"} {
+		c.ask("POST", "/v1/jobs", strings.Replace(nightly, "nightly", name, 1), id...).ok(nil)
+		if c.state.Schedule(name) == nil {
+			t.Errorf("%s was acknowledged and is not there", name)
+		}
+	}
+	long := transport.HeaderRequestID
+	for _, act := range []string{"pause", "resume"} {
+		c.ask("POST", "/v1/queues/default/"+act, "", long, strings.Repeat("x", task.MaxRequestID)).ok(nil)
+	}
+	if c.state.Queue("default").Paused {
+		t.Error("resume under a long id was not done")
+	}
+}
+
 func TestLimitsOfManyJobs(t *testing.T) {
 	c := newCluster(t)
 	line := specLine(t, "", jobNamed(1))

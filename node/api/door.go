@@ -63,7 +63,7 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request) {
 func (a *API) nothingHere(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	probe := r.Clone(r.Context())
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		probe.Method = m
 		if _, pattern := a.mux.Handler(probe); pattern != "/" && pattern != "" {
 			allowed = append(allowed, m)

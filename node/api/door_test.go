@@ -97,11 +97,11 @@ func TestPathsAndMethods(t *testing.T) {
 	c.get("/v1/jobs/../status").problem(404, "not_found", "")
 	c.get("/v1/jobs/%2e%2e/why").problem(404, "not_found", "")
 	a := c.ask("PUT", "/v1/jobs", "")
-	a.problem(405, "invalid", "knows only GET, POST")
-	if got := a.header.Get("Allow"); got != "GET, POST" {
+	a.problem(405, "invalid", "knows only GET, HEAD, POST")
+	if got := a.header.Get("Allow"); got != "GET, HEAD, POST" {
 		t.Errorf("Allow: %s", got)
 	}
-	c.ask("DELETE", "/v1/status", "").problem(405, "invalid", "only GET")
+	c.ask("DELETE", "/v1/status", "").problem(405, "invalid", "only GET, HEAD")
 	if a := c.ask("HEAD", "/v1/status", ""); a.status != 200 {
 		t.Errorf("HEAD gives %d", a.status)
 	}
@@ -120,6 +120,12 @@ func TestParameters(t *testing.T) {
 		"/v1/jobs?after=7":                                          "what the page before gave",
 		"/v1/jobs?since=yesterday":                                  "neither a time nor a length",
 		"/v1/jobs?label=a=b=c":                                      "is not a condition",
+		"/v1/jobs?limit=1&limit=2":                                  "limit is given twice",
+		"/v1/jobs?dead&dead=0":                                      "dead is given twice",
+		"/v1/jobs?state=":                                           "state is empty | leave it out",
+		"/v1/jobs?since":                                            "since is empty",
+		"/v1/events?job=":                                           "job is empty",
+		"/v1/events?node&follow":                                    "node is empty",
 		"/v1/jobs?x=%zz":                                            "the query cannot be read",
 		"/v1/jobs?consistency=strong":                               "consistency",
 		"/v1/jobs/hello/spec?format=xml":                            "format",
@@ -156,12 +162,26 @@ func TestBodies(t *testing.T) {
 		{"POST", "/v1/jobs/hello/retry", `{"ded":true}`, `unknown field "ded"`},
 		{"POST", "/v1/jobs/hello/retry", `{} {}`, "something follows"},
 		{"POST", "/v1/jobs/hello/retry", `{}}`, "something follows"},
+		{"POST", "/v1/jobs/hello/retry", `{"All":true}`, `unknown field "All" | Did you mean "all"?`},
+		{"POST", "/v1/jobs/hello/retry", `{"all":true,"all":false}`, "all is given twice"},
+		{"POST", "/v1/jobs/hello/retry", `{"all":true,"\u0061ll":false}`, "all is given twice"},
+		{"POST", "/v1/jobs/hello/retry", `{"shards":[{"first":1,"last":2,"first":0}]}`, "first is given twice"},
+		{"POST", "/v1/jobs/hello/retry", `{"shards":[null]}`, "shards has null in its list"},
+		{"POST", "/v1/jobs/hello/retry", "{\"stage\":\"a\xff\"}", "not UTF-8"},
+		{"POST", "/v1/jobs/hello/retry", `{"stage":"a\ud800"}`, "stage has half a character"},
+		{"POST", "/v1/jobs/hello/retry", `{"stage":"\ud800\u0041"}`, "stage has half a character"},
+		{"POST", "/v1/jobs/hello/retry", " null\n", "it is null, not an object"},
+		{"POST", "/v1/jobs/hello/retry", `[]`, "the body is a list, not an object"},
+		{"POST", "/v1/jobs/hello/retry", "{\n  \"all\": tru\n}", "2:13: invalid character"},
+		{"POST", "/v1/jobs/hello/priority", `{"priority":"7"}`, "priority is a text, not a whole number"},
+		{"POST", "/v1/jobs/hello/priority", `{"priority":1e400}`, `priority is 1e400, not a whole number`},
 		{"POST", "/v1/jobs/hello/retry", `{"all":true,"dead":true}`, "exclude each other"},
-		{"POST", "/v1/jobs/hello/retry", `{"shards":[{"First":3,"Last":1}]}`, "not a range"},
+		{"POST", "/v1/jobs/hello/retry", `{"shards":[{"first":3,"last":1}]}`, "not a range"},
 		{"POST", "/v1/nodes/nas/drain", `{"deadline_seconds":-1}`, "deadline_seconds"},
 		{"POST", "/v1/nodes/nas/drain", `{"deadline_seconds":1e300}`, "deadline_seconds"},
 		{"POST", "/v1/nodes/nas/drain", `{"reason":"` + strings.Repeat("x", 600) + `"}`, "one line"},
 		{"POST", "/v1/nodes/nas/label", `{}`, "0 labels"},
+		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"a","value":"1"},{"name":"a"}]}`, `label "a" is given twice`},
 		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"os","value":"x"}]}`, "set by lanjobs itself"},
 		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"a b","value":"x"}]}`, "not allowed"},
 		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"gpu!","value":"x"}]}`, "not allowed"},
@@ -169,6 +189,7 @@ func TestBodies(t *testing.T) {
 		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"","value":"x"}]}`, "not allowed"},
 		{"POST", "/v1/nodes/nas/label", `{"set":[{"name":"a","value":"in (b)"}]}`, "not allowed"},
 		{"POST", "/v1/tokens", `{"ttl_seconds":1}`, "ttl_seconds"},
+		{"POST", "/v1/tokens", `{"ttl_seconds":8553600}`, "not 8553600 s"},
 		{"POST", "/v1/tokens", `{"uses":-1}`, "uses"},
 		{"POST", "/v1/tokens", `{"uses":101}`, "uses"},
 		{"POST", "/v1/init", `{"cluster":"Home!"}`, "cluster name"},
@@ -177,9 +198,27 @@ func TestBodies(t *testing.T) {
 	} {
 		c.ask(x.method, x.path, x.body).problem(400, "invalid", x.words)
 	}
+	c.ask("POST", "/v1/jobs/hello/retry", `{"stage":"\\ud800 \ud83d\ude00 \ufffd"}`).problem(404, "not_found", `no stage "\\ud800 😀 �"`)
 	c.ask("POST", "/v1/tokens", `{}`, "Content-Type", "text/html").problem(400, "invalid", "type")
 	c.ask("POST", "/v1/tokens", strings.Repeat(" ", maxBody+1)).problem(413, "too_large", "64 KiB")
 	c.ask("POST", "/v1/jobs", strings.Repeat(" ", maxJobBody+1), "Content-Type", transport.ContentTypeSpec).problem(413, "too_large", "KiB")
+	if len(c.commands) > 0 {
+		t.Errorf("proposed %T", c.commands[0])
+	}
+}
+
+// Every body is read: what nobody reads would be acknowledged and not done.
+func TestEveryBodyIsRead(t *testing.T) {
+	c := newCluster(t)
+	c.api.cfg.Pairing = &desk{}
+	c.submit("name: hello\nrun: echo\n")
+	for _, r := range c.api.routes() {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if r.body == maxBody {
+			path = strings.NewReplacer("/jobs/{ref}", "/jobs/hello", "/nodes/{ref}", "/nodes/nas", "{ref}", "default", "{id}", "x").Replace(path)
+			c.ask(method, path, `{"zzzzz":1}`).problem(400, "invalid", `unknown field "zzzzz"`)
+		}
+	}
 	if len(c.commands) > 0 {
 		t.Errorf("proposed %T", c.commands[0])
 	}
@@ -193,6 +232,16 @@ func TestWriteHeaders(t *testing.T) {
 	c.ask("DELETE", "/v1/jobs/hello", "", transport.HeaderRequestID, "a b").problem(400, "invalid", transport.HeaderRequestID)
 	c.ask("DELETE", "/v1/jobs/hello", "", transport.HeaderWait, "61").problem(400, "invalid", "60 seconds")
 	c.ask("DELETE", "/v1/jobs/hello", "", transport.HeaderWait, "-1").problem(400, "invalid", "60 seconds")
+	for _, name := range []string{transport.HeaderRequestID, transport.HeaderWait, "Idempotency-Key"} {
+		c.ask("DELETE", "/v1/jobs/hello", "", name, "").problem(400, "invalid", name+" is empty")
+		twice := httptest.NewRequestWithContext(WithBy(t.Context(), "anna"), "DELETE", "/v1/jobs/hello", nil)
+		twice.Header.Add(name, "1")
+		twice.Header.Add(name, "2")
+		c.serve(twice).problem(400, "invalid", name+" is given twice")
+	}
+	c.ask("DELETE", "/v1/jobs/hello", "", "If-None-Match", "*").problem(412, "conflict", "If-None-Match")
+	c.ask("DELETE", "/v1/jobs/hello", "", "If-Unmodified-Since", "Sun, 29 Nov 2026 12:00:00 GMT").problem(412, "conflict", "If-Unmodified-Since")
+	c.ask("POST", "/v1/jobs", hello, "Content-Encoding", "gzip").problem(400, "invalid", "without Content-Encoding")
 	c.ask("DELETE", "/v1/jobs/hello", "", transport.HeaderRequestID, "mine", "If-Match", "*").ok(nil)
 	c.ask("DELETE", "/v1/jobs/hello", "").ok(nil)
 	for i, want := range []string{"mine", "made-"} {

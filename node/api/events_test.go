@@ -220,6 +220,7 @@ func TestStreamsAreCounted(t *testing.T) {
 		c.api.streams.enter()
 	}
 	c.get("/v1/events?follow=1").problem(429, "no_leader", "")
+	c.get("/v1/events?follow").problem(429, "no_leader", "")
 	c.get("/v1/status").ok(nil) // others are not
 }
 

@@ -165,16 +165,16 @@ func TestRetry(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	c.ask("POST", "/v1/jobs/score/retry", `{"stage":"mian"}`).problem(404, "not_found", `no stage "mian". Did you mean "main"? | Its stages: main`)
-	c.ask("POST", "/v1/jobs/score/retry", `{"shards":[{"First":0,"Last":1}]}`).problem(409, "conflict", "no shard of the kind")
+	c.ask("POST", "/v1/jobs/score/retry", `{"shards":[{"first":0,"last":1}]}`).problem(409, "conflict", "no shard of the kind")
 	c.ask("POST", "/v1/jobs/score/retry", `{"dead":true}`, transport.HeaderRequestID, "q").ok(&j)
 	if j.State != task.JobRunning || j.Shards.Pending != 1 {
 		t.Errorf("%+v", j)
 	}
-	if got := c.commands[len(c.commands)-1].(*fsm.RetryJob); got.RequestID != "q" || got.By != "anna" || got.All {
+	if got := c.commands[len(c.commands)-1].(*fsm.RetryJob); !strings.HasPrefix(string(got.RequestID), "q~") || got.By != "anna" || got.All {
 		t.Errorf("%+v", got)
 	}
 	c.submit(transcode)
-	c.ask("POST", "/v1/jobs/transcode/retry", `{"shards":[{"First":0,"Last":1}]}`).problem(400, "invalid", "shards of which stage?")
+	c.ask("POST", "/v1/jobs/transcode/retry", `{"shards":[{"first":0,"last":1}]}`).problem(400, "invalid", "shards of which stage?")
 }
 
 func TestShardPagesAndFilters(t *testing.T) {

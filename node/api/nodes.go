@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lanjobs/fsm"
@@ -95,7 +96,7 @@ func (a *API) drainNode(ctx context.Context, q *request) (*reply, error) {
 	}
 	after, ok := secondsOf(b.DeadlineSeconds)
 	if !ok || after > maxDrain {
-		return nil, invalid(fmt.Sprintf("deadline_seconds %v is not from 0 to %v", b.DeadlineSeconds, maxDrain.Seconds()), "")
+		return nil, invalid(fmt.Sprintf("deadline_seconds %v is not from 0 to %.0f", b.DeadlineSeconds, maxDrain.Seconds()), "")
 	}
 	if !oneLine(b.Reason, task.MaxMessageLength) {
 		return nil, invalid(fmt.Sprintf("reason is not one line of at most %d bytes", task.MaxMessageLength), "")
@@ -105,17 +106,11 @@ func (a *API) drainNode(ctx context.Context, q *request) (*reply, error) {
 
 // resumeNode answers POST /v1/nodes/{ref}/resume.
 func (a *API) resumeNode(ctx context.Context, q *request) (*reply, error) {
-	if err := q.decode(&struct{}{}); err != nil {
-		return nil, err
-	}
 	return a.setNode(ctx, q, fsm.SetNode{Action: fsm.NodeResume}, nil)
 }
 
 // clearNode answers POST /v1/nodes/{ref}/clear (R45). A machine that is not unstable only has its crashes forgotten.
 func (a *API) clearNode(ctx context.Context, q *request) (*reply, error) {
-	if err := q.decode(&struct{}{}); err != nil {
-		return nil, err
-	}
 	return a.setNode(ctx, q, fsm.SetNode{Action: fsm.NodeClear}, nil)
 }
 
@@ -131,7 +126,10 @@ func (a *API) labelNode(ctx context.Context, q *request) (*reply, error) {
 	if len(b.Set) == 0 || len(b.Set) > maxLabels {
 		return nil, invalid(fmt.Sprintf("%d labels are not from 1 to %d", len(b.Set), maxLabels), `as in {"set": [{"name": "gpu", "value": "true"}]}`)
 	}
-	for _, kv := range b.Set {
+	for i, kv := range b.Set {
+		if slices.ContainsFunc(b.Set[:i], func(o task.KV) bool { return o.Name == kv.Name }) {
+			return nil, invalid("label "+shown(kv.Name)+" is given twice", "")
+		}
 		if automatic(kv.Name) {
 			return nil, invalid("label "+shown(kv.Name)+" is set by lanjobs itself", "")
 		}

@@ -147,7 +147,7 @@ func (q *request) moment(name string, now time.Time) (time.Time, error) {
 	}
 	d, ok := lengthOf(text)
 	if !ok {
-		return time.Time{}, invalid(name+" "+shown(text)+" is neither a time nor a length of time", "write 2026-11-29T12:00:00Z, or 1h for an hour ago")
+		return time.Time{}, invalid(name+" "+shown(text)+" is neither a time nor a length of time", "write 2026-11-29T12:00:00Z, or 1h for an hour ago; the + of a zone is %2B in a query")
 	}
 	return now.Add(-d), nil
 }

@@ -28,9 +28,6 @@ func (a *API) getProcess(context.Context, *request) (*reply, error) {
 
 // stopProcess answers POST /v1/process/stop: work is given back, leadership handed over, then the process ends.
 func (a *API) stopProcess(_ context.Context, q *request) (*reply, error) {
-	if err := q.decode(&struct{}{}); err != nil {
-		return nil, err
-	}
 	if a.cfg.Process == nil {
 		return nil, errNoProcess()
 	}

@@ -3,11 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,6 +48,9 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request
 	if err := q.onlyKnown(rt.params); err != nil {
 		return nil, err
 	}
+	if err := q.oneOfEach(); err != nil {
+		return nil, err
+	}
 	switch c := q.query.Get("consistency"); c {
 	case "", "default":
 	case "stale":
@@ -71,17 +71,30 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, rt route) (*request
 	if q.body, err = a.readBody(w, r, rt.bodyLimit(r)); err != nil {
 		return nil, err
 	}
+	if rt.where == commit && rt.body != maxJobBody {
+		q.id = q.id.Of([]byte(r.Method+" "+r.URL.RequestURI()+"\n"), q.body)
+	}
 	if rt.check != nil {
 		return q, rt.check(q)
 	}
 	return q, nil
 }
 
-// onlyKnown refuses parameters that have no effect: a filter with a slip in its name would show everything.
+// mayBeEmpty are flags, whose name alone is yes, and what a script has before the first page.
+var mayBeEmpty = []string{"dry_run", "dead", "attempts", "why", "all", "force", "follow", "after"}
+
+// onlyKnown refuses parameters that have no effect: a filter with a slip in its name, or with a variable that a script has not
+// set, would show everything.
 func (q *request) onlyKnown(params string) error {
 	known := append(strings.Fields(params), "consistency")
-	for name := range q.query {
-		if slices.Contains(known, name) {
+	for name, values := range q.query {
+		switch {
+		case !slices.Contains(known, name):
+		case len(values) > 1:
+			return invalid(name+" is given twice", "")
+		case values[0] == "" && !slices.Contains(mayBeEmpty, name):
+			return invalid(name+" is empty", "leave it out, or give it a value")
+		default:
 			continue
 		}
 		hint := "Known here: " + strings.Join(known, ", ")
@@ -93,11 +106,36 @@ func (q *request) onlyKnown(params string) error {
 	return nil
 }
 
+// oneOfEach refuses headers of which only one would count, and what would be read as something else.
+func (q *request) oneOfEach() error {
+	h := q.http.Header
+	for _, name := range append(passed, transport.HeaderWait) {
+		values := h.Values(name)
+		if len(values) > 1 {
+			return invalid("the header "+name+" is given twice", "")
+		}
+		if len(values) == 1 && values[0] == "" && name != "Content-Type" {
+			return invalid("the header "+name+" is empty", "leave it out, or give it a value")
+		}
+	}
+	if c := h.Get("Content-Encoding"); c != "" && c != "identity" {
+		return invalid("the body comes as "+shown(c)+"; bodies are taken as they are", "send it without Content-Encoding")
+	}
+	return nil
+}
+
+// conditions are headers that a change depends on.
+var conditions = []string{"If-Match", "If-None-Match", "If-Unmodified-Since"}
+
 // writeHeaders reads what a write carries beside its body.
 func (q *request) writeHeaders(a *API) error {
 	h := q.http.Header
-	if m := h.Get("If-Match"); m != "" && m != "*" {
-		return &statusError{http.StatusPreconditionFailed, task.NewProblem(task.ErrConflict, "changes under a condition (If-Match) are not built yet; nothing was changed", "")}
+	for _, name := range conditions {
+		for _, m := range h.Values(name) {
+			if name != "If-Match" || m != "" && m != "*" {
+				return &statusError{http.StatusPreconditionFailed, task.NewProblem(task.ErrConflict, "changes under a condition ("+name+") are not built yet; nothing was changed", "")}
+			}
+		}
 	}
 	q.id = task.RequestID(h.Get(transport.HeaderRequestID))
 	switch {
@@ -149,30 +187,6 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]b
 		return nil, invalid("the body cannot be read: "+err.Error(), "")
 	}
 	return body, nil
-}
-
-// decode reads a JSON body. An unknown field is refused: it asks for something that would not be done. No body is the zero value.
-func (q *request) decode(v any) error {
-	if len(bytes.TrimSpace(q.body)) == 0 {
-		return nil
-	}
-	if kind, _, _ := mime.ParseMediaType(q.http.Header.Get("Content-Type")); kind != typeJSON && kind != "" {
-		return invalid("the body's type is "+shown(kind)+", not "+typeJSON, "")
-	}
-	return decodeJSON(q.body, v)
-}
-
-func decodeJSON(body []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if _, more := d.Token(); err == nil && more != io.EOF {
-		err = errors.New("something follows the JSON value")
-	}
-	if err != nil {
-		return invalid("the body cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "A field that is unknown here may need a newer version of lanjobs on the leader.")
-	}
-	return nil
 }
 
 // value gives a part of the path.

@@ -33,7 +33,7 @@ func (g gate) leave() { <-g }
 func (a *API) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		g := a.requests
-		if rt.long || rt.stream != nil && r.URL.Query().Get("follow") != "" {
+		if rt.long || rt.stream != nil && r.URL.Query().Has("follow") {
 			g = a.streams
 		}
 		if !g.enter() {

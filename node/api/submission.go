@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"strings"
 	"time"
 
@@ -28,15 +27,12 @@ type submission struct {
 // readSpec makes a checked spec of a submit's body: a spec that a client has built, or the text of a job file. The server
 // checks for itself whatever the client did: an entry that a replica cannot apply would bring all of them down (C51).
 func readSpec(q *request) error {
-	kind, _, err := mime.ParseMediaType(q.http.Header.Get("Content-Type"))
-	if err != nil {
-		kind = ""
-	}
 	if len(q.body) == 0 {
 		return invalid("there is no job in the body", "")
 	}
 	var spec *task.Spec
-	switch kind {
+	var err error
+	switch mediaType(q.http.Header.Get("Content-Type")) {
 	case transport.ContentTypeSpecs:
 		return readLines(q)
 	case transport.ContentTypeSpec:
@@ -61,7 +57,7 @@ func readSpec(q *request) error {
 	if err != nil {
 		return err
 	}
-	s.id = q.id
+	s.requestedAs(q.id)
 	q.lines = []*submission{s}
 	return nil
 }
@@ -91,6 +87,13 @@ func newSubmission(spec *task.Spec, now time.Time) (*submission, error) {
 	}
 	sum, err := digestOf(spec, data)
 	return &submission{spec: spec, data: data, sum: sum}, err
+}
+
+// requestedAs gives a submission its request's id. For a job the ledger knows the file that came with it; for a schedule only the id.
+func (s *submission) requestedAs(id task.RequestID) {
+	if s.id = id; s.spec.Schedule != nil && id != "" {
+		s.id = id.Of(s.sum)
+	}
 }
 
 // idempotencyKey lets a header give the key that the file does not have.

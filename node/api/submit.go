@@ -94,6 +94,10 @@ func (v *view) submitted(s *submission) (*task.SubmitReply, error) {
 	}
 	out := &task.SubmitReply{ID: r.Job, Name: s.spec.Name}
 	if j := v.Job(r.Job); j != nil {
+		if j.Spec.Digest != string(s.sum) {
+			return nil, task.NewProblem(task.ErrConflict, fmt.Sprintf("the request id %q was used %s ago by %s (%s) with a different file; nothing was submitted.",
+				s.id, short(v.ago(j.Submitted)), j.ID, j.Spec.Name), "Other work needs another id.")
+		}
 		out.Name = j.Spec.Name
 		// A repeat of this very request is no news to its sender: he has had no answer yet.
 		out.Existed = r.Existed && j.Request != s.id

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func tokenBody(b *transport.TokenBody) (time.Duration, error) {
 	}
 	ttl, ok := secondsOf(b.TTLSeconds)
 	if !ok || ttl < minTokenTTL || ttl > maxTokenTTL {
-		return 0, invalid(fmt.Sprintf("a token lasts from 1m to 30d, not %vs (ttl_seconds)", b.TTLSeconds), "")
+		return 0, invalid(fmt.Sprintf("a token lasts from 1m to 30d, not %s s (ttl_seconds)", strconv.FormatFloat(b.TTLSeconds, 'f', -1, 64)), "")
 	}
 	if b.Role != "" && (b.Worker || !fsm.Role(b.Role).Valid()) {
 		return 0, invalid("role is viewer, operator or admin, and goes with a login token, not with worker", "")

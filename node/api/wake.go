@@ -14,9 +14,6 @@ import (
 // wakeNode answers POST /v1/nodes/{ref}/wake: every member that answers sends the packets of Wake-on-LAN. It commits nothing, so any
 // member can do it while nobody leads, which is when it is needed most.
 func (a *API) wakeNode(ctx context.Context, q *request) (*reply, error) {
-	if err := q.decode(&struct{}{}); err != nil {
-		return nil, err
-	}
 	var macs []string
 	var from []task.NodeID
 	out := transport.WakeView{From: []transport.WakeSender{}}

@@ -5,10 +5,13 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"lanjobs/task"
@@ -148,6 +151,17 @@ func wrap(h answer) http.HandlerFunc {
 			writeProblem(w, err)
 		}
 	}
+}
+
+// asWritten refuses what a mux would answer with a redirect. curl -f takes that for success, and nothing was done.
+func asWritten(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if p := req.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
+			writeProblem(w, task.NewProblem(task.ErrInvalid, fmt.Sprintf("the path %q has an empty part or dots in it", clip(p)), "a / in a key is %2F, a key of dots cannot be"))
+			return
+		}
+		h.ServeHTTP(w, req)
+	})
 }
 
 // leased lets a handler through only while the lease holds by the local deadline: what comes later could not be accepted, and

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"lanjobs/task"
 )
@@ -23,7 +25,7 @@ func (e *endpoint) putOutput(b Backend, w http.ResponseWriter, req *http.Request
 		return err
 	}
 	e.signOfLife()
-	if err := b.Output(req.Context(), e.a, kv, request); err != nil {
+	if err := b.Output(req.Context(), e.a, kv, request.Of([]byte(kv.Name), []byte(kv.Value))); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -76,11 +78,14 @@ func (e *endpoint) putState(b Backend, w http.ResponseWriter, req *http.Request)
 	if key == "" {
 		return task.NewProblem(task.ErrInvalid, "the key is empty", "PUT /v1/state/KEY")
 	}
+	if !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
+		return task.NewProblem(task.ErrInvalid, fmt.Sprintf("the key %q is not UTF-8 text without control characters", clip(key)), "")
+	}
 	value, err := readBody(w, req, task.MaxStateValueBytes)
 	if err != nil {
 		return err
 	}
-	version, err := b.StatePut(req.Context(), e.a, key, value, ifVersion, request)
+	version, err := b.StatePut(req.Context(), e.a, key, value, ifVersion, request.Of([]byte(key), value, []byte(req.Header.Get("If-Match")+req.Header.Get("If-None-Match"))))
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func taskRoutes() http.Handler {
 	mux.Handle("/", wrap(func(_ *endpoint, _ http.ResponseWriter, req *http.Request) error {
 		return task.NewProblem(task.ErrNotFound, "no "+req.Method+" "+req.URL.Path, "lanjobs help tasks lists what there is")
 	}))
-	return mux
+	return asWritten(mux)
 }
 
 // TaskInfo answers GET /v1/task: the variables of the environment, and whether the task is to stop.

@@ -134,6 +134,12 @@ func TestEndpointAnswers(t *testing.T) {
 		{"PUT", "state/k", "v3", nil, 200, `{"version":3}`},
 		{"PUT", "state/a/b", "x", nil, 200, `{"version":1}`},
 		{"PUT", "state/k", "x", []string{"If-Match", "new"}, 400, "not a version"},
+		{"PUT", "state/k", "x", []string{"If-Match", ""}, 400, "not a version"},
+		{"PUT", "state/k", "x", []string{"If-None-Match", `"1"`}, 400, "* alone"},
+		{"PUT", "state/%00", "x", nil, 400, "without control characters"},
+		{"PUT", "state/%ff", "x", nil, 400, "not UTF-8"},
+		{"PUT", "state//mnt/x", "x", nil, 400, "a / in a key is %2F"}, // the mux would redirect, which curl -f takes for success
+		{"PUT", "state/%2Fmnt", "x", nil, 200, `{"version":1}`},
 		{"PUT", "state/k", strings.Repeat("x", task.MaxStateValueBytes+1), nil, 413, "too_large"},
 		{"GET", "state/k", "", nil, 200, "v3"},
 		{"POST", "defer", "10m", nil, 204, ""},

@@ -56,12 +56,15 @@ func inputLines(inputs []Input, name string, missing bool) string {
 
 // parseIfMatch reads If-Match: 7 or "7"; 0, like If-None-Match: *, asks that the key be absent. No header: whatever it is.
 func parseIfMatch(h http.Header) (*uint64, error) {
-	text := strings.TrimSpace(h.Get("If-Match"))
-	if h.Get("If-None-Match") == "*" && text == "" {
-		text = "0"
-	}
-	if text == "" {
+	match, none := h.Values("If-Match"), h.Values("If-None-Match")
+	text := strings.TrimSpace(strings.Join(match, ", "))
+	switch {
+	case len(match) == 0 && len(none) == 0:
 		return nil, nil
+	case len(match) == 0 && len(none) == 1 && none[0] == "*":
+		text = "0"
+	case len(none) > 0:
+		return nil, task.NewProblem(task.ErrInvalid, "If-None-Match is * alone, and goes without If-Match", "")
 	}
 	v, err := strconv.ParseUint(strings.Trim(text, `"`), 10, 64)
 	if err != nil {
