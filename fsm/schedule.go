@@ -40,6 +40,9 @@ const recentRuns = 10
 // Schedules gives all schedules, sorted by name.
 func (s *State) Schedules() []*Schedule { return s.schedules }
 
+// Busy tells whether a run of a schedule is not over.
+func (s *State) Busy(schedule string) bool { return len(s.runs[schedule]) > 0 }
+
 // ScheduleChanges is a number that is another one after any schedule was changed, made or removed. It is derived.
 func (s *State) ScheduleChanges() uint64 { return s.scheduleChanges }
 

@@ -190,7 +190,7 @@ func (d *pairDesk) makeRoom(remote string) bool {
 		}
 	}
 	here := of[remote]
-	if all < maxApplicants || here >= maxApplicantsPerHost {
+	if all < maxApplicants {
 		return here < maxApplicantsPerHost
 	}
 	var out *applicant

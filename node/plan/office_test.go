@@ -90,6 +90,9 @@ func (o *office) set(name string, s task.Schedule) {
 	if s.RunAllMax > 0 {
 		full.RunAllMax = s.RunAllMax
 	}
+	if s.MisfireGrace > 0 {
+		full.MisfireGrace = s.MisfireGrace
+	}
 	full.Jitter, full.Wake = s.Jitter, s.Wake
 	data, _ := json.Marshal(task.Spec{Name: name, Queue: "default", Priority: 50, Retain: task.Day, Schedule: &full, Stages: []task.StageSpec{simStage("s", 1, 300_000)}})
 	if r := o.apply(&fsm.SubmitJob{RequestID: task.RequestID("r" + name), Job: task.JobID("j" + name), Spec: data, Digest: data})[0]; r.Err != nil {

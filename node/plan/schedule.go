@@ -28,6 +28,7 @@ type Timetable struct {
 	known   []*fsm.Schedule // as they were last seen, by name; the ledger replaces one to change it
 	entries map[string]*entry
 	queue   entryHeap
+	held    []*entry                      // that wait for a run to end, see makeUp
 	at      time.Time                     // wall time of the last plan
 	woken   map[task.NodeID]time.Duration // awake clock of the last packet, see Wakes
 }
@@ -38,6 +39,8 @@ type entry struct {
 	calendar *schedule.Calendar // nil until it is looked at for the first time
 	err      error              // its calendar cannot be made here
 	look     time.Time          // when to look at it; zero = at once
+	noticed  time.Time          // when the break was noticed that is being made up; zero = none is
+	held     bool               // it is in Timetable.held
 	place    int                // in the queue, -1 = nothing is to come
 }
 
@@ -55,6 +58,7 @@ func (t *Timetable) Schedules(v *View, wall time.Time) []fsm.Command {
 		}
 	}
 	t.at = wall
+	t.wakeHeld(v.State)
 	var out []fsm.Command
 	for n, missed := 0, 0; len(t.queue) > 0 && !t.queue[0].look.After(wall) && n < maxDecided && missed < maxMissed; n++ {
 		e := t.queue[0]
@@ -121,6 +125,9 @@ func (t *Timetable) update(e *entry, sc *fsm.Schedule) {
 	if e.known.Spec != sc.Spec || e.known.Created != sc.Created {
 		e.calendar, e.err = nil, nil
 	}
+	if e.calendar == nil || sc.Paused {
+		e.noticed = time.Time{}
+	}
 	e.known, e.look = sc, time.Time{}
 	switch {
 	case sc.Paused && e.place >= 0:
@@ -150,6 +157,11 @@ func (t *Timetable) decide(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 		if e.err != nil {
 			e.calendar = nil
 			return nil, 0
+		}
+	}
+	if inTurn(e.known.Spec.Schedule) {
+		if out, missed, making := t.makeUp(s, e, wall); making {
+			return out, missed
 		}
 	}
 	d := e.calendar.Decide(e.last(), wall)

@@ -145,6 +145,8 @@ func TestSchedulesUnderRandomLeaders(t *testing.T) {
 		o.lost = func() bool { return r.Intn(10) == 0 }
 		o.set("cron", task.Schedule{Cron: "*/3 * * * *", Timezone: "Europe/Berlin", Overlap: task.OverlapAllow, Misfire: []task.Misfire{task.MisfireSkip, task.MisfireRunOnce, task.MisfireRunAll}[seed%3]})
 		o.set("every", task.Schedule{Every: 47 * task.Second, Overlap: task.OverlapAllow, Jitter: 20 * task.Second})
+		o.set("turn", task.Schedule{Every: 31 * task.Second, Misfire: task.MisfireRunAll, Jitter: 10 * task.Second})
+		o.runFor = time.Duration(r.Intn(50)) * time.Second
 		for range 120 {
 			o.pass(time.Duration(1+r.Intn(90)) * time.Second)
 			switch r.Intn(4) {

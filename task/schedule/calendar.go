@@ -69,7 +69,7 @@ func (c *Calendar) Prev(upTo time.Time) (Occurrence, bool) {
 		return Occurrence{}, false
 	}
 	if o = c.delayed(o); o.Due.After(upTo) {
-		return c.before(o)
+		return c.Before(o)
 	}
 	return o, true
 }
@@ -91,8 +91,8 @@ func (c *Calendar) NextTimes(after time.Time, n int) []Occurrence {
 	return c.Between(after, time.Unix(maxWall, 0), min(n, MaxRunAll))
 }
 
-// before is the occurrence before another one.
-func (c *Calendar) before(o Occurrence) (Occurrence, bool) {
+// Before is the occurrence before another one.
+func (c *Calendar) Before(o Occurrence) (Occurrence, bool) {
 	o, ok := c.back(o.Planned.Add(-time.Millisecond)) // moments are whole milliseconds
 	if !ok {
 		return Occurrence{}, false

@@ -64,7 +64,7 @@ func (c *Calendar) Decide(last Occurrence, now time.Time) Decision {
 		return d
 	}
 	var due []Occurrence // the latest first
-	for o, ok := c.Prev(now); ok && c.follows(o, last); o, ok = c.before(o) {
+	for o, ok := c.Prev(now); ok && c.follows(o, last); o, ok = c.Before(o) {
 		if len(due) == MaxCount {
 			d.More = true
 			break
