@@ -4,21 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"lanjobs/fsm"
+	"lanjobs/node/worker"
 	"lanjobs/task"
 )
 
-// worker gives a machine that does not lead and runs something.
+// busyWorker gives a machine that does not lead and runs something.
 func (c *cluster) busyWorker() *machine {
 	c.t.Helper()
 	var found *machine
 	c.until(time.Minute, "a busy worker", func() bool {
 		l := c.leader()
 		for _, m := range c.machines {
-			if m != l && m.core != nil && len(m.core.Worker().Status().Attempts) > 0 {
+			if m != l && m.core != nil && slices.ContainsFunc(m.core.Worker().Status().Attempts, runs) {
 				found = m
 				return l != nil
 			}
@@ -27,6 +29,9 @@ func (c *cluster) busyWorker() *machine {
 	})
 	return found
 }
+
+// runs: what is only on its way would be given back by a machine that goes to sleep.
+func runs(a worker.AttemptStatus) bool { return a.State == "running" }
 
 func TestTheLeaderDiesAndNothingIsLostOrDoneTwice(t *testing.T) {
 	run(t, 3, func(c *cluster) {
