@@ -116,16 +116,7 @@ func (a *API) retryJob(ctx context.Context, q *request) (*reply, error) {
 		}
 	}
 	var id task.JobID
-	err := a.onJob(q, func(_ *view, j *fsm.Job) error {
-		id = j.ID
-		if b.Stage != "" && j.Spec.Stage(b.Stage) < 0 {
-			return noStage(j, b.Stage)
-		}
-		if len(b.Shards) > 0 && b.Stage == "" && len(j.Stages) > 1 {
-			return invalid("shards of which stage? job "+string(j.ID)+" has "+plural(len(j.Stages), "stage", "stages"), "")
-		}
-		return nil
-	})
+	err := a.onJob(q, func(_ *view, j *fsm.Job) error { id = j.ID; return canRetry(j, &b) })
 	if err != nil {
 		return nil, err
 	}
@@ -134,4 +125,23 @@ func (a *API) retryJob(ctx context.Context, q *request) (*reply, error) {
 		return nil, err
 	}
 	return a.afterJob(q, id)
+}
+
+// canRetry tells whether there is what a retry names.
+func canRetry(j *fsm.Job, b *transport.RetryBody) error {
+	at := j.Spec.Stage(b.Stage)
+	switch {
+	case b.Stage != "" && at < 0:
+		return noStage(j, b.Stage)
+	case len(b.Shards) == 0:
+		return nil
+	case b.Stage == "" && len(j.Stages) > 1:
+		return invalid("shards of which stage? job "+string(j.ID)+" has "+plural(len(j.Stages), "stage", "stages"), "")
+	}
+	for _, r := range b.Shards {
+		if at = max(at, 0); j.Shard(at, r.Last) == nil {
+			return noShard(j, at, r.Last)
+		}
+	}
+	return nil
 }

@@ -166,6 +166,7 @@ func TestRetry(t *testing.T) {
 	}
 	c.ask("POST", "/v1/jobs/score/retry", `{"stage":"mian"}`).problem(404, "not_found", `no stage "mian". Did you mean "main"? | Its stages: main`)
 	c.ask("POST", "/v1/jobs/score/retry", `{"shards":[{"first":0,"last":1}]}`).problem(409, "conflict", "no shard of the kind")
+	c.ask("POST", "/v1/jobs/score/retry", `{"shards":[{"first":2,"last":3}]}`).problem(404, "not_found", "j7k3q9/main/3 does not exist: the stage has shards 0 to 2")
 	c.ask("POST", "/v1/jobs/score/retry", `{"dead":true}`, transport.HeaderRequestID, "q").ok(&j)
 	if j.State != task.JobRunning || j.Shards.Pending != 1 {
 		t.Errorf("%+v", j)
