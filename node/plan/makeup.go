@@ -35,7 +35,7 @@ func (t *Timetable) makeUp(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 		}
 		return nil, 0, false
 	case s.Busy(e.known.Name):
-		e.look = wall.Add(time.Second)
+		e.look = wall.Add(WatchWall) // the end of the run is what it waits for, see wakeHeld
 		if !e.held {
 			e.held, t.held = true, append(t.held, e)
 		}
