@@ -120,7 +120,11 @@ func (l *lab) becomes(n *member, id string, want task.JobState) {
 func (l *lab) events(n *member, id string, kinds ...string) []task.Event {
 	l.t.Helper()
 	var out []task.Event
-	text := l.must(n, "events", "--job", id, "--audit", "-o", "json")
+	args := []string{"events", "--audit", "-o", "json"}
+	if id != "" {
+		args = append(args, "--job", id)
+	}
+	text := l.must(n, args...)
 	for line := range strings.Lines(text) {
 		var e struct {
 			task.Event

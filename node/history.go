@@ -200,10 +200,14 @@ func (m *machine) followHistory(ctx context.Context) {
 // led tells whether this machine's own history has a leader, as far as it can know.
 func (m *machine) led() bool { return m.core.LeaderID() != "" || m.core.control.learned() != "" }
 
-// tellEarlier says so on the later side, if the earlier one has a leader.
+// tellEarlier says so on the later side, if the earlier one has a leader, or is another recovery of the same number: that one has
+// taken jobs too, though it may have stopped already.
 func (m *machine) tellEarlier(replies map[task.NodeID]*transport.HistoryReply) {
+	own := m.identity.Cluster.Generation
 	for _, id := range slices.Sorted(maps.Keys(replies)) {
-		if r := replies[id]; r.Leader != "" && max(r.Cluster.Generation, 1) < m.identity.Cluster.Generation {
+		r := replies[id]
+		twin := transport.GenerationNumber(r.Cluster.Generation) == transport.GenerationNumber(own)
+		if (r.Leader != "" || twin) && max(r.Cluster.Generation, 1) < own {
 			m.tellTwo(id, r)
 			return
 		}
