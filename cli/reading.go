@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -54,7 +55,7 @@ func whileHere(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 }
 
 // errDirectory is what a directory answers to who would read it as a file.
-var errDirectory = fmt.Errorf("is a directory")
+var errDirectory = errors.New("is a directory")
 
 // readLimited reads the beginning of a file.
 func (c *call) readLimited(file string, limit int64) ([]byte, error) {

@@ -136,14 +136,7 @@ func (s *State) expires(e ledEnd) bool {
 
 // dropStaleExpiries keeps what no longer holds from being the next thing to fall due.
 func (s *State) dropStaleExpiries() {
-	for len(s.expiries) > 0 && !s.expires(s.expiries[0]) {
-		heap.Pop(&s.expiries)
-	}
-	if len(s.expiries) > s.expiriesMost {
-		s.expiries = slices.DeleteFunc(s.expiries, func(e ledEnd) bool { return !s.expires(e) })
-		heap.Init(&s.expiries)
-		s.expiriesMost = roomFor(len(s.expiries))
-	}
+	dropStale(&s.expiries, &s.expiriesMost, s.expires)
 }
 
 // Overdue gives the jobs that ExpireJob would end at a time on Led, those first that have been so longest.

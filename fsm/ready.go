@@ -49,13 +49,22 @@ func (s *State) waiting(w wait) bool {
 // dropStaleWaits keeps what no longer holds from being the next thing to fall due: a leader would keep the clock running
 // for it, and disks awake.
 func (s *State) dropStaleWaits() {
-	for len(s.waits) > 0 && !s.waiting(s.waits[0]) {
-		heap.Pop(&s.waits)
+	dropStale(&s.waits, &s.waitsMost, s.waiting)
+}
+
+// dropStale rids a heap of what no longer holds: at its top always, and everywhere once it is longer than most, which then says how long
+// it may grow next.
+func dropStale[E any, L ~[]E, H interface {
+	*L
+	heap.Interface
+}](h H, most *int, holds func(E) bool) {
+	for len(*h) > 0 && !holds((*h)[0]) {
+		heap.Pop(h)
 	}
-	if len(s.waits) > s.waitsMost {
-		s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return !s.waiting(w) })
-		heap.Init(&s.waits)
-		s.waitsMost = roomFor(len(s.waits))
+	if len(*h) > *most {
+		*h = slices.DeleteFunc(*h, func(e E) bool { return !holds(e) })
+		heap.Init(h)
+		*most = roomFor(len(*h))
 	}
 }
 

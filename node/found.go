@@ -151,14 +151,17 @@ func setAside(dataDir string) error {
 // ofNode is what makes a data folder that of one node.
 var ofNode = []string{"identity.json", "node.key", "node.key.next", "ca.key", localFile, "raft", "raft.mark", "raft.next", "audit", "runner"}
 
-func moveAside(dataDir string) error {
-	var aside string
+// freePath is the first of numbered paths where nothing is yet.
+func freePath(path func(n int) string) string {
 	for n := 1; ; n++ {
-		aside = filepath.Join(dataDir, fmt.Sprintf("aside-%d", n))
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			break
+		if _, err := os.Lstat(path(n)); errors.Is(err, fs.ErrNotExist) {
+			return path(n)
 		}
 	}
+}
+
+func moveAside(dataDir string) error {
+	aside := freePath(func(n int) string { return filepath.Join(dataDir, fmt.Sprintf("aside-%d", n)) })
 	if err := os.Mkdir(aside, 0o700); err != nil {
 		return err
 	}

@@ -44,25 +44,19 @@ func goOver(cfg Config, over *errOver) error {
 		return fmt.Errorf("go over to %w: %w", over, err)
 	}
 	// Positions in the audit log are entries of one history; those of the next would be taken for replays.
-	aside := freePath(fmt.Sprintf("%s.generation-%d", auditDir(cfg), transport.GenerationNumber(from)))
+	name := fmt.Sprintf("%s.generation-%d", auditDir(cfg), transport.GenerationNumber(from))
+	aside := freePath(func(n int) string { // a crash before the identity is saved has this done twice
+		if n == 1 {
+			return name
+		}
+		return fmt.Sprintf("%s.%d", name, n)
+	})
 	if err := os.Rename(auditDir(cfg), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("go over to %w: %w", over, err)
 	}
 	cfg.Log.Warn("the cluster was recovered or restored while this machine was away: it goes over to the later history, and its log comes from the others",
 		"from", transport.GenerationNumber(from), "to", transport.GenerationNumber(over.to.Generation), "told_by", over.from)
 	return identity.Save(cfg.DataDir)
-}
-
-// freePath is a path or, if there is something already, the first numbered one beside it where nothing is: a crash before the identity was
-// saved has this done twice.
-func freePath(path string) string {
-	free := path
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(free); err != nil {
-			return free
-		}
-		free = fmt.Sprintf("%s.%d", path, n)
-	}
 }
 
 // historyHere answers MethodHistory.

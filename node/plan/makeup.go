@@ -7,6 +7,7 @@ import (
 
 	"lanjobs/fsm"
 	"lanjobs/task"
+	"lanjobs/task/schedule"
 )
 
 // What misfire: run_all makes up after a break follows each other where runs may not overlap (C15). Overlap is about times that come
@@ -19,19 +20,21 @@ func inTurn(s *task.Schedule) bool {
 }
 
 // makeUp fires the next occurrence of a break, or waits for the run before it. A break is judged as of the moment at which it was
-// noticed: what waits for its turn grows no older. False: there is none, and the schedule has its normal rhythm.
-func (t *Timetable) makeUp(s *fsm.State, e *entry, wall time.Time) (out []fsm.Command, missed int, making bool) {
-	began := !e.noticed.IsZero()
-	if !began || e.noticed.After(wall) { // or the clock was set back
+// noticed: what waits for its turn grows no older. now is the decision as of this moment. False: there is no break, and the schedule
+// has its normal rhythm.
+func (t *Timetable) makeUp(s *fsm.State, e *entry, now schedule.Decision, wall time.Time) (out []fsm.Command, missed int, making bool) {
+	began, d := !e.noticed.IsZero(), now
+	if began && e.noticed.Before(wall) {
+		d = e.calendar.Decide(e.last(), e.noticed)
+	} else { // or the clock was set back
 		e.noticed = wall
 	}
-	d := e.calendar.Decide(e.last(), e.noticed)
 	madeUp := d.Missed - d.Dropped // the oldest of Fire
 	switch {
 	case len(d.Fire) == 0 || !began && madeUp == 0:
 		e.noticed = time.Time{}
 		if began {
-			return t.passOver(e, wall)
+			return e.passOver(now, wall)
 		}
 		return nil, 0, false
 	case s.Busy(e.known.Name):
@@ -42,8 +45,8 @@ func (t *Timetable) makeUp(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 		return nil, d.Missed, true
 	}
 	e.look = wall.Add(time.Second) // unless the ledger has taken it in by then: see update
-	first := d.Fire[0]
-	f := &fsm.FireSchedule{Name: e.known.Name, Nominal: first.Nominal, Due: first.Planned.UnixMilli(), Job: t.freshID(s), Missed: d.Dropped, Dropped: d.Dropped}
+	f := t.fire(s, e, d.Fire[0])
+	f.Missed, f.Dropped = d.Dropped, d.Dropped
 	if madeUp > 0 {
 		f.Missed++
 	}
@@ -51,8 +54,7 @@ func (t *Timetable) makeUp(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 }
 
 // passOver settles what was due while a break was made up: as overlap says, it is not run any more.
-func (t *Timetable) passOver(e *entry, wall time.Time) (out []fsm.Command, missed int, making bool) {
-	d := e.calendar.Decide(e.last(), wall)
+func (e *entry) passOver(d schedule.Decision, wall time.Time) (out []fsm.Command, missed int, making bool) {
 	late := d.Missed
 	if late == 0 {
 		return nil, 0, false
@@ -63,8 +65,7 @@ func (t *Timetable) passOver(e *entry, wall time.Time) (out []fsm.Command, misse
 		upTo, _ = e.calendar.Before(onTime[0])
 	}
 	e.look = wall.Add(time.Second)
-	return []fsm.Command{&fsm.SkipSchedule{Name: e.known.Name, Nominal: upTo.Nominal, Due: upTo.Planned.UnixMilli(), Missed: late,
-		Reason: "due while missed ones were made up (misfire: run_all)"}}, late, true
+	return []fsm.Command{e.skip(upTo, late, "due while missed ones were made up (misfire: run_all)")}, late, true
 }
 
 // wakeHeld has those looked at at once whose run has ended.

@@ -159,12 +159,12 @@ func (t *Timetable) decide(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 			return nil, 0
 		}
 	}
+	d := e.calendar.Decide(e.last(), wall)
 	if inTurn(e.known.Spec.Schedule) {
-		if out, missed, making := t.makeUp(s, e, wall); making {
+		if out, missed, making := t.makeUp(s, e, d, wall); making {
 			return out, missed
 		}
 	}
-	d := e.calendar.Decide(e.last(), wall)
 	if !d.Settled() {
 		if d.Next.Nominal != "" {
 			e.look = d.Next.Due
@@ -172,21 +172,29 @@ func (t *Timetable) decide(s *fsm.State, e *entry, wall time.Time) (out []fsm.Co
 		return nil, 0
 	}
 	e.look = wall.Add(time.Second) // unless the ledger has taken it in by then: see update
+	n := len(d.Fire)
+	skips := n == 0 || d.Fire[n-1].Nominal != d.Last.Nominal
 	for i, o := range d.Fire {
-		f := &fsm.FireSchedule{Name: e.known.Name, Nominal: o.Nominal, Due: o.Planned.UnixMilli(), Job: t.freshID(s)}
-		if i == len(d.Fire)-1 {
+		f := t.fire(s, e, o)
+		if i == n-1 && !skips {
 			f.Missed, f.Dropped = d.Missed, d.Dropped
 		}
 		out = append(out, f)
 	}
-	if n := len(d.Fire); n == 0 || d.Fire[n-1].Nominal != d.Last.Nominal {
-		out = append(out, &fsm.SkipSchedule{Name: e.known.Name, Nominal: d.Last.Nominal, Due: d.Last.Planned.UnixMilli(), Missed: d.Missed,
-			Reason: "missed (misfire: " + string(e.known.Spec.Schedule.Misfire) + ")"})
-		if n > 0 {
-			out[n-1].(*fsm.FireSchedule).Missed, out[n-1].(*fsm.FireSchedule).Dropped = 0, 0
-		}
+	if skips {
+		out = append(out, e.skip(d.Last, d.Missed, "missed (misfire: "+string(e.known.Spec.Schedule.Misfire)+")"))
 	}
 	return out, d.Missed
+}
+
+// fire makes the job of an occurrence.
+func (t *Timetable) fire(s *fsm.State, e *entry, o schedule.Occurrence) *fsm.FireSchedule {
+	return &fsm.FireSchedule{Name: e.known.Name, Nominal: o.Nominal, Due: o.Planned.UnixMilli(), Job: t.freshID(s)}
+}
+
+// skip settles all occurrences up to one without a job.
+func (e *entry) skip(upTo schedule.Occurrence, missed int, reason string) *fsm.SkipSchedule {
+	return &fsm.SkipSchedule{Name: e.known.Name, Nominal: upTo.Nominal, Due: upTo.Planned.UnixMilli(), Missed: missed, Reason: reason}
 }
 
 // last is the occurrence up to which all are decided. A schedule that is new or was changed has no name of one: then it is the

@@ -111,6 +111,12 @@ func (w *Worker) settleReports(group []*entry, codes []string) (again []*entry) 
 			code = codes[i]
 		}
 		r := &e.report
+		if (code == "too_large" || code == "invalid") && len(r.Outputs) > 0 {
+			w.log.Warn("outputs refused: the attempt counts as failed", "job", r.Job, "shard", r.Shard, "token", r.Token, "outputs", len(r.Outputs), "code", code)
+			refuseOutputs(r)
+			again = append(again, e)
+			continue
+		}
 		switch code {
 		case "":
 		case "no_leader":
@@ -118,14 +124,6 @@ func (w *Worker) settleReports(group []*entry, codes []string) (again []*entry) 
 			continue
 		case "stale_token":
 			w.log.Info("report refused: lease was over", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String())
-		case "too_large", "invalid":
-			if len(r.Outputs) > 0 {
-				w.log.Warn("outputs refused: the attempt counts as failed", "job", r.Job, "shard", r.Shard, "token", r.Token, "outputs", len(r.Outputs), "code", code)
-				refuseOutputs(r)
-				again = append(again, e)
-				continue
-			}
-			fallthrough
 		default:
 			w.log.Error("report refused", "job", r.Job, "shard", r.Shard, "token", r.Token, "end", r.Outcome.String(), "code", code)
 		}

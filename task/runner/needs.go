@@ -36,6 +36,11 @@ func isPath(program string) bool {
 	return strings.ContainsRune(program, '/') || runtime.GOOS == "windows" && strings.ContainsRune(program, '\\')
 }
 
+// noAnswer is the fault of a start that a file system holds up.
+func (r *Runner) noAnswer(what string) error {
+	return cannotStart(126, "%s on %s does not answer for %s (a network share that is gone?)", what, r.cfg.NodeName, answerBound)
+}
+
 // checkEnvFiles sees to it that reading them does not take for ever: a share may be gone, and nobody may write to a pipe. What else is
 // wrong with one is said where it is read.
 func (r *Runner) checkEnvFiles(files []string) error {
@@ -43,7 +48,7 @@ func (r *Runner) checkEnvFiles(files []string) error {
 		err := r.ask("env file "+name, func() error { return openPlain(name) })
 		switch {
 		case errors.Is(err, errNoAnswer):
-			return cannotStart(126, "env file %s on %s does not answer for %s (a network share that is gone?)", name, r.cfg.NodeName, answerBound)
+			return r.noAnswer("env file " + name)
 		case errors.Is(err, errPipe):
 			return cannotStart(126, "env file %s is %v", name, err)
 		}
@@ -84,7 +89,7 @@ func (r *Runner) checkProgram(stage *task.StageSpec, v *vars, dir string) error 
 	}
 	err := r.ask("program "+path, func() error { _, err := os.Stat(path); return err })
 	if errors.Is(err, errNoAnswer) {
-		return cannotStart(126, "program %s on %s does not answer for %s (a network share that is gone?)", path, r.cfg.NodeName, answerBound)
+		return r.noAnswer("program " + path)
 	}
 	return nil // whatever else there is, it is said where it is looked for
 }

@@ -172,7 +172,7 @@ func (r *Runner) checkWorkdir(dir string) (string, error) {
 	err := r.ask("workdir "+dir, func() error { return enterable(dir) })
 	switch {
 	case errors.Is(err, errNoAnswer):
-		return "", cannotStart(126, "workdir %s on %s does not answer for %s (a network share that is gone?)", dir, r.cfg.NodeName, answerBound)
+		return "", r.noAnswer("workdir " + dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return "", cannotStart(126, "no such directory %s on %s", dir, r.cfg.NodeName)
 	case err != nil:
